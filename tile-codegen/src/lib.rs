@@ -1,0 +1,1 @@
+//! Tile IR and its compiler.
