@@ -1,1 +1,3 @@
 //! Tile IR and its compiler.
+
+pub mod layout;
