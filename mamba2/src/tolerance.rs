@@ -1,0 +1,157 @@
+//! How wrong a result may be: every error limit of the project with its reason, and the error measure itself.
+//!
+//! All limits are relative L2 errors against the float64 recurrence over the same rounded inputs.
+
+use crate::case::Dtype;
+
+/// Largest relative L2 errors that pass.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// For the outputs.
+    pub y: f64,
+    /// For the states after the last token, and after each packed sequence.
+    pub state: f64,
+}
+
+/// Errors of an independent GPU implementation on the same inputs, in the same measure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PeerErrors {
+    /// For the outputs.
+    pub y: f64,
+    /// For the states after the last token.
+    pub state: f64,
+}
+
+/// A result may be this much worse than the independent implementation's: both round at the same places, and the order
+/// of sums moves the error by some percent.
+pub const PEER_FACTOR: f64 = 1.25;
+
+/// bf16 when the peer does better: rounding y alone costs 1.6e-3, and one rounding of the factors of a product that
+/// makes up most of y adds 1.5e-3 in quadrature.
+pub const BF16_FLOOR: f64 = 2.2e-3;
+
+/// f16 when the peer does better: the bf16 limit with three more bits, and a little for subnormal factors.
+pub const F16_FLOOR: f64 = 2.8e-4;
+
+/// f32 with exact products: 24-bit roundings along sums of some thousand terms stay below 1e-6, while exp2 of a decay
+/// sum of magnitude 100 costs up to 1e-5.
+pub const F32_EXACT: f64 = 2e-5;
+
+/// f32 with products in tf32, on request only: factors have 11 bits, so 2^-12 each, and two factors meet.
+pub const F32_TF32: f64 = 1e-3;
+
+/// bf16 without a peer to compare with. A head with a small skip weight has y from products alone: rounding the factors
+/// and rounding y cost 1.6e-3 each, 2.3e-3 together, and [`PEER_FACTOR`] on top.
+pub const BF16_ALONE: f64 = 2.9e-3;
+
+/// f16 without a peer: [`BF16_ALONE`] with three more bits.
+pub const F16_ALONE: f64 = 3.6e-4;
+
+/// y of one decode step in bf16: y is rounded after f32 arithmetic, and the gate is bf16 too.
+pub const STEP_BF16_Y: f64 = 2.5e-3;
+
+/// y of one decode step in f16: [`STEP_BF16_Y`] with three more bits.
+pub const STEP_F16_Y: f64 = 3.2e-4;
+
+/// y in f32, and the f32 state in every type, of one decode step: a handful of f32 roundings.
+pub const STEP_F32: f64 = 1e-5;
+
+/// The recurrence in f64 against its own result stored as f32: one f32 rounding is at most 6e-8, and exp of an f32 decay
+/// computed elsewhere may differ in the last bit.
+pub const STORED_REFERENCE: f64 = 1e-5;
+
+/// The limits of a whole forward pass in `dtype`. `peer` gives the errors of an independent implementation, where known.
+pub fn forward(dtype: Dtype, peer: Option<PeerErrors>) -> Limits {
+    let (floor, alone) = match dtype {
+        Dtype::F32 => return Limits { y: F32_EXACT, state: F32_EXACT },
+        Dtype::F16 => (F16_FLOOR, F16_ALONE),
+        Dtype::BF16 => (BF16_FLOOR, BF16_ALONE),
+    };
+    match peer {
+        Some(peer) => {
+            Limits { y: floor.max(PEER_FACTOR * peer.y), state: floor.max(PEER_FACTOR * peer.state) }
+        }
+        None => Limits { y: alone, state: alone },
+    }
+}
+
+/// The limits of one decode step in `dtype`.
+pub fn step(dtype: Dtype) -> Limits {
+    let y = match dtype {
+        Dtype::F32 => STEP_F32,
+        Dtype::F16 => STEP_F16_Y,
+        Dtype::BF16 => STEP_BF16_Y,
+    };
+    Limits { y, state: STEP_F32 }
+}
+
+/// Squared error and squared size, summed over as many pieces of a result as are added.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ErrorSum {
+    difference: f64,
+    reference: f64,
+}
+
+impl ErrorSum {
+    /// Adds one value and its reference.
+    pub fn add(&mut self, value: f64, reference: f64) {
+        self.difference += (value - reference) * (value - reference);
+        self.reference += reference * reference;
+    }
+
+    /// Relative L2 error of all that was added. NaN if any value was NaN, which passes no limit; where the reference
+    /// is zero throughout, 0 for an exact result and infinity for any other.
+    pub fn relative(&self) -> f64 {
+        if self.difference == 0.0 { 0.0 } else { (self.difference / self.reference).sqrt() }
+    }
+}
+
+/// Relative L2 error of `values` against `reference`: the norm of the difference over the norm of the reference.
+///
+/// Infinity if the lengths differ.
+pub fn relative_l2<A: Copy + Into<f64>, B: Copy + Into<f64>>(values: &[A], reference: &[B]) -> f64 {
+    if values.len() != reference.len() {
+        return f64::INFINITY;
+    }
+    let mut sum = ErrorSum::default();
+    for (&value, &reference) in values.iter().zip(reference) {
+        sum.add(value.into(), reference.into());
+    }
+    sum.relative()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_l2_is_a_ratio_of_norms() {
+        assert_eq!(relative_l2(&[3.0, 4.0], &[3.0, 4.0]), 0.0);
+        // |(0, 1)| / |(3, 4)| = 1 / 5
+        assert!((relative_l2(&[3.0f32, 5.0], &[3.0f64, 4.0]) - 0.2).abs() < 1e-15);
+        assert_eq!(relative_l2(&[0.0], &[0.0]), 0.0);
+        assert_eq!(relative_l2(&[1e-9], &[0.0]), f64::INFINITY);
+        assert_eq!(relative_l2(&[1.0, 2.0], &[1.0]), f64::INFINITY);
+        let empty: [f64; 0] = [];
+        assert_eq!(relative_l2(&empty, &empty), 0.0);
+    }
+
+    #[test]
+    fn nan_and_infinity_pass_no_limit() {
+        for bad in [f64::NAN, f64::INFINITY] {
+            let error = relative_l2(&[1.0, bad], &[1.0, 1.0]);
+            assert!(error.is_nan() || error.is_infinite());
+            let passes = error <= 1e9;
+            assert!(!passes);
+        }
+    }
+
+    #[test]
+    fn a_peer_can_only_widen_the_floor() {
+        let worse = forward(Dtype::BF16, Some(PeerErrors { y: 2.4e-3, state: 1e-3 }));
+        assert!((worse.y - 3e-3).abs() < 1e-12);
+        assert_eq!(worse.state, BF16_FLOOR);
+        let f32 = forward(Dtype::F32, Some(PeerErrors { y: 8e-4, state: 8e-4 }));
+        assert_eq!(f32, Limits { y: 2e-5, state: 2e-5 }, "the peer's tf32 products excuse nothing");
+    }
+}
