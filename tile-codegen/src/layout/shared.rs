@@ -62,7 +62,7 @@ impl SharedLayout {
             layout.swizzle = width;
             let chunks = width / CHUNK - 1;
             for base in &mut layout.bases {
-                *base ^= (*base / LINE & chunks) * CHUNK;
+                *base ^= ((*base / LINE) & chunks) * CHUNK;
             }
         }
         Ok(layout)

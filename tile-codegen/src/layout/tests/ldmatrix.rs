@@ -8,21 +8,19 @@ fn simulate(layout: &Layout, shared: &SharedLayout) -> (usize, bool) {
     let description = ldmatrix(layout, shared).expect("the layout fits ldmatrix");
     let (cells, elem) = (memory(shared), shared.elem_bytes);
     for warp in 0..layout.num_warps() {
-        let mut regs = vec![[None; 32]; layout.num_regs()];
+        let mut regs = vec![vec![None; 32]; layout.num_regs()];
         for step in &description.steps {
             assert_eq!(step.dests.len(), description.matrices);
             for (matrix, &dest) in step.dests.iter().enumerate() {
                 let row = |r: usize| (description.row.at(matrix * 8 + r, warp) ^ step.offset) as usize;
                 assert!((0..8).all(|r| row(r) % 16 == 0), "rows are aligned");
-                for lane in 0..32 {
-                    for part in 0..4 / elem {
-                        let at = if description.trans {
-                            row(2 * (lane % 4) + part) + lane / 4 * elem
-                        } else {
-                            row(lane / 4) + lane % 4 * 4 + part * elem
-                        };
-                        regs[dest + part][lane] = cells[at];
-                    }
+                for (lane, part) in (0..32).flat_map(|lane| (0..4 / elem).map(move |part| (lane, part))) {
+                    let at = if description.trans {
+                        row(2 * (lane % 4) + part) + lane / 4 * elem
+                    } else {
+                        row(lane / 4) + lane % 4 * 4 + part * elem
+                    };
+                    regs[dest + part][lane] = cells[at];
                 }
             }
         }
@@ -103,4 +101,10 @@ fn other_layouts_do_not_fit() {
     assert_eq!(ldmatrix(&rows, &shared), None);
     let wide = mma_a(&[64, 64], WARPS[1], 2).unwrap();
     assert_eq!(ldmatrix(&wide, &SharedLayout::swizzled(&[64, 64], &[1, 0], 8).unwrap()), None);
+    // Warp 1 holds the elements of each pair exchanged: its rows would start in the middle of one.
+    let exchanged = Layout::new(vec![16, 8], vec![1, 64], [2, 4, 8, 16, 32], vec![1]).unwrap();
+    let shared = SharedLayout::swizzled(&[16, 8], &[1, 0], 2).unwrap();
+    assert_eq!(ldmatrix(&exchanged, &shared), None);
+    let plain = Layout::new(vec![16, 8], vec![1, 64], [2, 4, 8, 16, 32], vec![64]).unwrap();
+    assert_eq!(simulate(&plain, &shared), (2, false));
 }
