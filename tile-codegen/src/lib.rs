@@ -1,3 +1,7 @@
 //! Tile IR and its compiler.
 
+pub mod cpu;
+pub mod diag;
+pub mod ir;
 pub mod layout;
+pub mod ops;

@@ -1,0 +1,50 @@
+//! `arange`: the numbers 0, 1, ... along one axis.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::{Elem, Type};
+
+/// A ramp `0..len`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Arange {
+    /// How many.
+    pub len: usize,
+    /// Element type: an integer.
+    pub elem: Elem,
+}
+
+impl TileOp for Arange {
+    fn name(&self) -> &'static str {
+        "arange"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("len", Attr::Int(self.len as i64)), ("elem", Attr::Elem(self.elem))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "arange").then(|| Ok(Self { len: attrs.index("len")?, elem: attrs.elem("elem")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        super::rule::no_operands("arange", operands)?;
+        super::rule::tile_shape(&[self.len])?;
+        if !self.elem.is_int() {
+            return Err(OpError::new(
+                Code::ElementType,
+                format!("`arange` counts in an integer type, found `{}`", self.elem),
+            )
+            .help("write `arange::<i32>(n)` and cast the result"));
+        }
+        Ok(vec![Type::tile(self.elem, [self.len])])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

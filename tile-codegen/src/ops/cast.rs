@@ -1,0 +1,40 @@
+//! `cast`: converts the element type; floats round to nearest even, float to integer truncates and saturates.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::OpError;
+use crate::ir::{Elem, Type};
+
+/// Tile -> tile of the same shape. `bool` becomes 0 or 1; a number is true when it is not zero.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cast {
+    /// The new element type.
+    pub elem: Elem,
+}
+
+impl TileOp for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("elem", Attr::Elem(self.elem))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "cast").then(|| Ok(Self { elem: attrs.elem("elem")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [x] = super::rule::operands::<1>("cast", operands)?;
+        Ok(vec![Type::Tile(super::rule::tile("cast", x)?.with_elem(self.elem))])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

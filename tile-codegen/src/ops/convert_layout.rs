@@ -1,0 +1,40 @@
+//! `convert_layout`: the same tile held by other registers of the same threads. Only `assign_layouts` makes it.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::OpError;
+use crate::ir::Type;
+
+/// Tile -> tile; a register permutation, never an exchange between threads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ConvertLayout;
+
+impl TileOp for ConvertLayout {
+    fn name(&self) -> &'static str {
+        "convert_layout"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        Vec::new()
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "convert_layout").then(|| {
+            let _ = attrs;
+            Ok(Self)
+        })
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [x] = super::rule::operands::<1>("convert_layout", operands)?;
+        Ok(vec![Type::Tile(super::rule::tile("convert_layout", x)?.clone())])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

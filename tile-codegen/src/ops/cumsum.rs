@@ -1,0 +1,48 @@
+//! `cumsum`: the inclusive prefix sum along an axis. Floats accumulate in f32.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::{Elem, Type};
+
+/// Tile -> tile of the same type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cumsum {
+    /// The scanned axis.
+    pub axis: usize,
+    /// Whether the sum runs from the last element to the first.
+    pub reverse: bool,
+}
+
+impl TileOp for Cumsum {
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("axis", Attr::Int(self.axis as i64)), ("reverse", Attr::Bool(self.reverse))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "cumsum").then(|| Ok(Self { axis: attrs.index("axis")?, reverse: attrs.flag("reverse")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [x] = super::rule::operands::<1>("cumsum", operands)?;
+        let x = super::rule::tile("cumsum", x)?;
+        super::rule::axis(self.axis, x.rank())?;
+        if x.elem == Elem::Bool {
+            return Err(OpError::new(Code::ElementType, "`cumsum` over a `bool` tile")
+                .help("convert it first: `.cast::<i32>()`"));
+        }
+        Ok(vec![Type::Tile(x.clone())])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

@@ -1,0 +1,42 @@
+//! `extent`: the runtime size of a tensor along an axis.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::OpError;
+use crate::ir::{Elem, Type};
+
+/// Tensor -> i32 scalar.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Extent {
+    /// Tensor axis.
+    pub axis: usize,
+}
+
+impl TileOp for Extent {
+    fn name(&self) -> &'static str {
+        "extent"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("axis", Attr::Int(self.axis as i64))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "extent").then(|| Ok(Self { axis: attrs.index("axis")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [tensor] = super::rule::operands::<1>("extent", operands)?;
+        let tensor = super::rule::tensor("extent", tensor)?;
+        super::rule::axis(self.axis, tensor.rank)?;
+        Ok(vec![Type::scalar(Elem::I32)])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

@@ -1,0 +1,66 @@
+//! `extract`: one sub-tile out of the grid of sub-tiles of a tile.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::Type;
+
+/// Tile -> smaller tile of the same rank; element `j` of axis `i` is element `index[i] * shape[i] + j` of the operand.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Extract {
+    /// Which sub-tile, counted in sub-tiles along each axis.
+    pub index: Vec<usize>,
+    /// The shape of the sub-tile.
+    pub shape: Vec<usize>,
+}
+
+impl TileOp for Extract {
+    fn name(&self) -> &'static str {
+        "extract"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("index", Attr::list(&self.index)), ("shape", Attr::list(&self.shape))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "extract")
+            .then(|| Ok(Self { index: attrs.indices("index")?, shape: attrs.indices("shape")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [x] = super::rule::operands::<1>("extract", operands)?;
+        let x = super::rule::tile("extract", x)?;
+        super::rule::tile_shape(&self.shape)?;
+        if self.index.len() != x.rank() || self.shape.len() != x.rank() {
+            return Err(OpError::new(
+                Code::Rank,
+                format!(
+                    "`extract` from a tile of rank {} needs as many indices and dimensions, found {} and {}",
+                    x.rank(),
+                    self.index.len(),
+                    self.shape.len()
+                ),
+            ));
+        }
+        for axis in 0..x.rank() {
+            let (size, part, at) = (x.shape[axis], self.shape[axis], self.index[axis]);
+            if part > size || at >= size / part {
+                return Err(OpError::new(
+                    Code::Extract,
+                    format!("`extract` reaches outside axis {axis}: sub-tile {at} of size {part} in a dimension of {size}"),
+                )
+                .help(format!("the index counts sub-tiles: it must be below {}", size / part.min(size))));
+            }
+        }
+        Ok(vec![Type::Tile(x.with_shape(self.shape.clone()))])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

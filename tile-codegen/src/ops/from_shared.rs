@@ -1,0 +1,46 @@
+//! `from_shared`: reads a tile, or a sub-tile, from shared memory. Only `assign_layouts` makes it.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::Type;
+
+/// Shared tile -> tile.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FromShared {
+    /// The first element of the sub-tile, along each axis of the shared tile.
+    pub origin: Vec<usize>,
+    /// The shape that is read.
+    pub shape: Vec<usize>,
+}
+
+impl TileOp for FromShared {
+    fn name(&self) -> &'static str {
+        "from_shared"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("origin", Attr::list(&self.origin)), ("shape", Attr::list(&self.shape))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "from_shared")
+            .then(|| Ok(Self { origin: attrs.indices("origin")?, shape: attrs.indices("shape")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [x] = super::rule::operands::<1>("from_shared", operands)?;
+        let x = x
+            .as_shared()
+            .ok_or_else(|| OpError::new(Code::Structure, "`from_shared` reads a shared tile"))?;
+        Ok(vec![Type::tile(x.elem, self.shape.clone())])
+    }
+    fn effects(&self) -> Effects {
+        Effects::ReadsShared
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

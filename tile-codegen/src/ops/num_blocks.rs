@@ -1,0 +1,43 @@
+//! `num_blocks`: the number of blocks along a grid axis.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::{Elem, Type};
+
+/// The number of blocks along a grid axis: an i32 scalar.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct NumBlocks {
+    /// Grid axis, 0 to 2.
+    pub axis: usize,
+}
+
+impl TileOp for NumBlocks {
+    fn name(&self) -> &'static str {
+        "num_blocks"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("axis", Attr::Int(self.axis as i64))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "num_blocks").then(|| Ok(Self { axis: attrs.index("axis")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        super::rule::no_operands("num_blocks", operands)?;
+        if self.axis > 2 {
+            return Err(OpError::new(Code::Axis, format!("a grid has axes 0, 1 and 2, found {}", self.axis)));
+        }
+        Ok(vec![Type::scalar(Elem::I32)])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

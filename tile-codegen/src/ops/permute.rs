@@ -1,0 +1,52 @@
+//! `permute`: reorders axes; axis `i` of the result is axis `axes[i]` of the operand.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::{Dim, TileType, Type};
+
+/// Tile -> tile.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Permute {
+    /// For each result axis, the operand axis.
+    pub axes: Vec<usize>,
+}
+
+impl TileOp for Permute {
+    fn name(&self) -> &'static str {
+        "permute"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("axes", Attr::list(&self.axes))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "permute").then(|| Ok(Self { axes: attrs.indices("axes")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [x] = super::rule::operands::<1>("permute", operands)?;
+        Ok(vec![Type::Tile(rule(super::rule::tile("permute", x)?, &self.axes)?)])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+/// The shape rule: `axes` names every axis once.
+pub fn rule<D: Dim>(x: &TileType<D>, axes: &[usize]) -> Result<TileType<D>, OpError> {
+    if axes.len() != x.rank() {
+        return Err(OpError::new(
+            Code::Rank,
+            format!("`permute` of a tile of rank {} needs {} axes, found {}", x.rank(), x.rank(), axes.len()),
+        ));
+    }
+    super::rule::axes(axes, x.rank())?;
+    Ok(x.with_shape(axes.iter().map(|&a| x.shape[a].clone()).collect()))
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

@@ -1,0 +1,42 @@
+//! `to_shared`: writes a tile to shared memory. Only `assign_layouts` makes it.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::OpError;
+use crate::ir::{SharedType, Type};
+use crate::layout::SharedLayout;
+
+/// Tile -> shared tile.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ToShared {
+    /// Where each element goes.
+    pub layout: SharedLayout,
+}
+
+impl TileOp for ToShared {
+    fn name(&self) -> &'static str {
+        "to_shared"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![("layout", Attr::Shared(self.layout.clone()))]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "to_shared").then(|| Ok(Self { layout: attrs.shared("layout")? }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [x] = super::rule::operands::<1>("to_shared", operands)?;
+        let x = super::rule::tile("to_shared", x)?;
+        Ok(vec![Type::Shared(SharedType { elem: x.elem, layout: self.layout.clone() })])
+    }
+    fn effects(&self) -> Effects {
+        Effects::WritesShared
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX

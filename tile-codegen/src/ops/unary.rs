@@ -1,0 +1,113 @@
+//! Elementwise operations of one operand: rows of a table.
+
+use super::{Attr, AttrReader, Effects, TileOp, rule};
+use crate::diag::{Code, OpError};
+use crate::ir::{Class, Type};
+
+/// One row an operation: its name in IR text, the classes of elements it takes, its CPU meaning on each.
+macro_rules! unary {
+    ($($(#[doc = $doc:literal])+ $variant:ident $name:literal
+        { $(float: $float:expr,)? $(int: $int:expr,)? $(boolean: $boolean:expr,)? })*) => {
+        /// Which elementwise operation.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+        pub enum UnaryOp { $($(#[doc = $doc])+ $variant,)* }
+
+        impl UnaryOp {
+            /// Every operation, in table order.
+            pub const ALL: &'static [UnaryOp] = &[$(UnaryOp::$variant,)*];
+            /// The name in IR text.
+            pub fn name(self) -> &'static str { match self { $(UnaryOp::$variant => $name,)* } }
+            /// The meaning on floats, in f32; the caller rounds to the element type. `None`: no float has it.
+            pub fn float(self) -> Option<fn(f32) -> f32> {
+                match self { $(UnaryOp::$variant => unary!(@some $($float)?),)* }
+            }
+            /// The meaning on integers; the caller wraps to the element type.
+            pub fn int(self) -> Option<fn(i64) -> i64> {
+                match self { $(UnaryOp::$variant => unary!(@some $($int)?),)* }
+            }
+            /// The meaning on truth values.
+            pub fn boolean(self) -> Option<fn(bool) -> bool> {
+                match self { $(UnaryOp::$variant => unary!(@some $($boolean)?),)* }
+            }
+        }
+    };
+    (@some) => { None };
+    (@some $f:expr) => { Some($f) };
+}
+
+unary! {
+    /// Negation; integers wrap.
+    Neg "neg" { float: |x| -x, int: i64::wrapping_neg, }
+    /// Absolute value; integers wrap.
+    Abs "abs" { float: f32::abs, int: i64::wrapping_abs, }
+    /// Logical or bitwise complement.
+    Not "not" { int: |x| !x, boolean: |x| !x, }
+    /// e to the power x, within 2e-6 relative.
+    Exp "exp" { float: f32::exp, }
+    /// 2 to the power x.
+    Exp2 "exp2" { float: f32::exp2, }
+    /// Natural logarithm.
+    Log "log" { float: f32::ln, }
+    /// Logarithm to base 2.
+    Log2 "log2" { float: f32::log2, }
+    /// Square root.
+    Sqrt "sqrt" { float: f32::sqrt, }
+    /// Reciprocal square root.
+    Rsqrt "rsqrt" { float: |x| 1.0 / x.sqrt(), }
+    /// The logistic function 1 / (1 + exp(-x)).
+    Sigmoid "sigmoid" { float: |x| 1.0 / (1.0 + (-x).exp()), }
+    /// log(1 + exp(x)); x itself above 20, exp(x) for very negative x.
+    Softplus "softplus" { float: |x| if x > 20.0 { x } else { x.exp().ln_1p() }, }
+    /// Hyperbolic tangent.
+    Tanh "tanh" { float: f32::tanh, }
+    /// Largest integer not above x.
+    Floor "floor" { float: f32::floor, }
+    /// Smallest integer not below x.
+    Ceil "ceil" { float: f32::ceil, }
+}
+
+/// Tile -> tile of the same type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Unary {
+    /// Which operation.
+    pub op: UnaryOp,
+}
+
+impl TileOp for Unary {
+    fn name(&self) -> &'static str {
+        self.op.name()
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        Vec::new()
+    }
+    fn parse(name: &str, _: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        UnaryOp::ALL.iter().find(|op| op.name() == name).map(|&op| Ok(Self { op }))
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let name = self.op.name();
+        let [x] = rule::operands::<1>(name, operands)?;
+        let x = rule::tile(name, x)?;
+        let known = match x.elem.class() {
+            Class::Float => self.op.float().is_some(),
+            Class::Int => self.op.int().is_some(),
+            Class::Bool => self.op.boolean().is_some(),
+        };
+        if !known {
+            return Err(OpError::new(Code::ElementType, format!("`{name}` has no meaning for `{}`", x.elem))
+                .help("cast the operand to a type that has it"));
+        }
+        Ok(vec![Type::Tile(x.clone())])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Pure
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+// ---- in PTX
