@@ -5,3 +5,4 @@ pub mod diag;
 pub mod ir;
 pub mod layout;
 pub mod ops;
+pub mod ptx;
