@@ -1,0 +1,85 @@
+//! The commands of the program and what they share.
+
+mod accuracy;
+mod bench;
+mod check;
+mod forward;
+mod product;
+mod shape_args;
+mod show;
+mod text;
+
+use clap::{Parser, Subcommand};
+
+/// An error that ends the program; its text says what to do.
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
+/// A command's own result: whether everything that it checked passed.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The Mamba-2 forward pass as tile kernels, on the CPU or an NVIDIA GPU.
+#[derive(Debug, Parser)]
+#[command(name = "mamba2", version)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the forward pass once and compare it with the float64 reference.
+    Forward(forward::Args),
+    /// Run golden files and compare with the results in them, one line a file.
+    Check(check::Args),
+    /// Time the forward pass, after checking it against the float64 reference.
+    Bench(bench::Args),
+    /// Print the tile IR or the PTX of one kernel.
+    Show(show::Args),
+}
+
+impl Cli {
+    /// Runs the command. False if a result was wrong or could not be had for lack of a feature.
+    pub(crate) fn run(&self) -> Result<bool> {
+        match &self.command {
+            Command::Forward(args) => forward::run(args),
+            Command::Check(args) => check::run(args),
+            Command::Bench(args) => bench::run(args),
+            Command::Show(args) => show::run(args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_documented_forms_parse() {
+        for line in [
+            "mamba2 forward",
+            "mamba2 forward --device cuda:1 --shape seed --tokens 100 --heads 4 --head-dim 32 --dtype f16 --chunk 64 --seed 3",
+            "mamba2 forward --input in.safetensors --output out.safetensors",
+            "mamba2 check a.safetensors b.safetensors --device cpu",
+            "mamba2 bench --device cuda --shape seed,t2k --dtype bf16 --json out.json",
+            "mamba2 show compute_out --target sm_80 --stage ptx",
+        ] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
+        }
+        for line in [
+            "mamba2 forward --input in.safetensors --shape seed",
+            "mamba2 forward --input in.safetensors --tokens 5",
+            "mamba2 forward --input in.safetensors --dtype f16",
+            "mamba2 forward --dtype f64",
+            "mamba2 check",
+            "mamba2 show",
+        ] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+}

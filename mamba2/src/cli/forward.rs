@@ -1,0 +1,87 @@
+//! `mamba2 forward`: one forward pass with its figures.
+
+use std::{path::PathBuf, time::Duration};
+
+use mamba2::{
+    case::{Case, Dtype},
+    file, inputs, tolerance,
+};
+
+use super::{Result, accuracy, shape_args::ShapeArgs, text};
+use crate::engine::Engine;
+
+/// The shape of a layer of a published model that a CPU finishes in a moment.
+const DEFAULT_SHAPE: &str = "m130m";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Where to run: best, cpu, cuda or cuda:N
+    #[arg(long, default_value = "best")]
+    device: String,
+    #[command(flatten)]
+    shape: ShapeArgs,
+    /// Element type of x, B, C and y: f32, f16 or bf16 [default: bf16]
+    #[arg(long)]
+    dtype: Option<Dtype>,
+    /// Tokens of one chunk; chosen where not given
+    #[arg(long, value_name = "N")]
+    chunk: Option<usize>,
+    /// Seed of the generated inputs
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Read the inputs from a safetensors file instead of generating them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ShapeArgs", "dtype"])]
+    input: Option<PathBuf>,
+    /// Write y and state to a safetensors file
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Runs and prints. False if an error is above its limit.
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    let (name, case) = problem(args)?;
+    let missing = Engine::missing(&case);
+    if !missing.is_empty() {
+        return Err(format!(
+            "{name} needs {}, which the forward pass does not have yet",
+            text::list(&missing)
+        )
+        .into());
+    }
+    let engine = Engine::open(&args.device)?;
+    let loaded = engine.load(&case, args.chunk.or(case.chunk))?;
+    // The first run compiles; the second is the one that counts.
+    let output = loaded.run()?;
+    let time = loaded.time_once()?;
+    println!("shape    {name}: {}, {}", case.shape, case.dtype);
+    println!("device   {}", engine.device_name());
+    println!("target   {}", engine.target_name());
+    println!("chunk    {}", loaded.chunk());
+    println!("time     {}, {} tokens/s", text::time(time), tokens_per_second(&case, time));
+    if let Some(path) = &args.output {
+        file::write_outputs(path, case.shape, case.dtype, &output.y, &output.final_states)?;
+    }
+    let expected = accuracy::reference_heads(&case)?;
+    let errors = accuracy::errors(&case, &expected, &output);
+    let limits = tolerance::forward(case.dtype, None);
+    let passed = errors.within(&limits);
+    println!(
+        "error    {} {}, all tokens of {} heads against float64",
+        if passed { "ok:" } else { "TOO LARGE:" },
+        text::errors(&errors, &limits),
+        expected.len()
+    );
+    Ok(passed)
+}
+
+fn problem(args: &Args) -> Result<(String, Case)> {
+    if let Some(path) = &args.input {
+        return Ok((path.display().to_string(), file::read_case(path)?));
+    }
+    let (name, shape) = args.shape.resolve(DEFAULT_SHAPE)?;
+    Ok((name, inputs::generate(shape, args.dtype.unwrap_or(Dtype::BF16), args.seed)))
+}
+
+fn tokens_per_second(case: &Case, time: Duration) -> u64 {
+    ((case.shape.batch * case.shape.tokens) as f64 / time.as_secs_f64().max(1e-9)) as u64
+}
