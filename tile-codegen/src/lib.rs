@@ -1,8 +1,10 @@
 //! Tile IR and its compiler.
 
+pub mod config;
 pub mod cpu;
 pub mod diag;
 pub mod ir;
 pub mod layout;
 pub mod ops;
 pub mod ptx;
+pub mod target;
