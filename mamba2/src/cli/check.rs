@@ -61,7 +61,7 @@ fn check(engine: &Engine, path: &Path, chunk: Option<usize>) -> Verdict {
     };
     let missing = Engine::missing(&golden.case);
     if !missing.is_empty() {
-        return Verdict::Unsupported(format!("needs {}, which does not exist yet", text::list(&missing)));
+        return Verdict::Unsupported(format!("needs {}: not available yet", text::list(&missing)));
     }
     let output = engine.load(&golden.case, chunk.or(golden.case.chunk)).and_then(|loaded| loaded.run());
     match output {

@@ -42,11 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     let (name, case) = problem(args)?;
     let missing = Engine::missing(&case);
     if !missing.is_empty() {
-        return Err(format!(
-            "{name} needs {}, which the forward pass does not have yet",
-            text::list(&missing)
-        )
-        .into());
+        return Err(format!("{name} needs {}: not available yet", text::list(&missing)).into());
     }
     let engine = Engine::open(&args.device)?;
     let loaded = engine.load(&case, args.chunk.or(case.chunk))?;
