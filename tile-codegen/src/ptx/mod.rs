@@ -35,6 +35,8 @@ mod ops;
 mod print;
 mod print_inst;
 mod reg;
+#[cfg(test)]
+mod tests;
 mod version;
 mod visit;
 

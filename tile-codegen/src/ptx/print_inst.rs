@@ -85,7 +85,7 @@ impl Numbers {
         };
         match addr.offset {
             0 => format!("[{base}]"),
-            offset => format!("[{base}{offset:+}]"),
+            offset => format!("[{base}+{offset}]"),
         }
     }
 
@@ -306,8 +306,13 @@ fn literal(value: i64, ty: Ty) -> String {
     }
 }
 
+/// `.ftz` comes before `.NaN`, after all else.
 fn with_ftz(name: &str, ftz: bool) -> String {
-    format!("{name}{}", if ftz { ".ftz" } else { "" })
+    match name.strip_suffix(".NaN") {
+        _ if !ftz => name.to_string(),
+        Some(stem) => format!("{stem}.ftz.NaN"),
+        None => format!("{name}.ftz"),
+    }
 }
 
 fn dotted(name: Option<&str>) -> String {

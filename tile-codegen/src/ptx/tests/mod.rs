@@ -1,0 +1,6 @@
+//! Tests of the PTX tree: texts from the PTX manual, folding, faults.
+
+mod builder;
+mod faults;
+mod forms;
+mod text;
