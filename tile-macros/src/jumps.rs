@@ -1,0 +1,158 @@
+//! `break`, `continue` and `return`: every jump leaves through the labelled blocks of the constructs around it.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote_spanned;
+use syn::visit_mut::VisitMut;
+use syn::{Block, Expr, ExprReturn, Lifetime, ReturnType, Type};
+
+use crate::expand::{Frame, FrameKind, Rewriter, block_tokens};
+use crate::flow::{Counts, Exits, diverges};
+use crate::messages;
+
+impl Rewriter<'_> {
+    /// Which jumps written here are recorded in the kernel and then leave the constructs around one by one.
+    pub(crate) fn exit_counts(&self) -> Counts {
+        let inside = self.frames.iter().rev().take_while(|f| f.kind != FrameKind::Closure);
+        let mut loops = inside.clone().filter(|f| matches!(f.kind, FrameKind::Runtime | FrameKind::Host));
+        Counts {
+            loops: loops.next().is_some_and(|f| f.kind == FrameKind::Runtime),
+            returns: inside.into_iter().any(|f| f.kind == FrameKind::Scope),
+        }
+    }
+
+    /// The Rust jump out of the innermost construct; empty at the top, where there is nothing to leave.
+    pub(crate) fn jump(&mut self, at: Span) -> TokenStream {
+        let frame = self
+            .frames
+            .iter_mut()
+            .rev()
+            .take_while(|f| f.kind != FrameKind::Closure)
+            .find(|f| matches!(f.kind, FrameKind::Arm | FrameKind::Runtime | FrameKind::Scope));
+        let Some(frame) = frame else { return quote_spanned!(at=> ::core::unreachable!()) };
+        frame.used = true;
+        let label = located(&frame.label, at);
+        match frame.kind {
+            FrameKind::Runtime => quote_spanned!(at=> break #label),
+            _ => quote_spanned!(at=> break #label ::core::option::Option::None),
+        }
+    }
+
+    /// `break` (`word` is its name) and `continue`.
+    pub(crate) fn loop_jump(
+        &mut self,
+        at: Span,
+        word: &str,
+        label: Option<&Lifetime>,
+        value: Option<&mut Box<Expr>>,
+    ) -> Option<Expr> {
+        let target = match label {
+            Some(label) => self.frames.iter().rposition(|f| f.named && f.label.ident == label.ident),
+            None => self.frames.iter().rposition(|f| matches!(f.kind, FrameKind::Runtime | FrameKind::Host)),
+        };
+        let value = value.map(|value| {
+            self.visit_expr_mut(value);
+            value.clone()
+        });
+        // What has no target was reported, by `check` or by rustc.
+        let target = target?;
+        if self.frames[target].kind != FrameKind::Runtime {
+            self.frames[target].used = true;
+            let checks = self.host_checks(at, target);
+            let (word, label) = (syn::Ident::new(word, at), located(&self.frames[target].label, at));
+            let value = value.map(|value| quote_spanned!(at=> { #value }));
+            return Some(Expr::Verbatim(quote_spanned!(at=> { #checks #word #label #value })));
+        }
+        let frame = &self.frames[target];
+        if let Some(hidden) = frame.carried.iter().find(|v| self.scopes.hidden_since(frame.depth, v)) {
+            self.errors.at(at, messages::hidden_carried(word, &hidden.to_string()));
+        }
+        let guard = frame.guard.clone();
+        let out: TokenStream = frame.carried.iter().map(|v| quote_spanned!(at=> #guard.out(&#v);)).collect();
+        self.ranges.note_between(at, at, at);
+        let method = syn::Ident::new(if word == "break" { "brk" } else { "cont" }, at);
+        let jump = self.jump(at);
+        Some(Expr::Verbatim(quote_spanned!(at=> { #out #guard.#method(); #jump })))
+    }
+
+    /// A host jump out of frame `target` crosses these arms; under a run-time condition that is an error of the
+    /// kernel.
+    fn host_checks(&self, at: Span, target: usize) -> TokenStream {
+        let check = self.krate.private(at, "host_jump_under_runtime_if");
+        let arms = self.frames[target + 1..].iter().filter(|f| f.kind == FrameKind::Arm);
+        arms.map(|f| {
+            let guard = &f.guard;
+            quote_spanned!(at=> #check(&#guard);)
+        })
+        .collect()
+    }
+
+    pub(crate) fn return_(&mut self, r: &mut ExprReturn) -> Expr {
+        let at = r.return_token.span;
+        if let Some(value) = &mut r.expr {
+            self.visit_expr_mut(value);
+        }
+        let value = r.expr.take();
+        let around =
+            self.frames.iter().rposition(|f| matches!(f.kind, FrameKind::Closure | FrameKind::Scope));
+        let Some(around) = around else { return Expr::Verbatim(quote_spanned!(at=> return #value)) };
+        if self.frames[around].kind == FrameKind::Closure {
+            let checks = self.host_checks(at, around);
+            return Expr::Verbatim(quote_spanned!(at=> { #checks return #value }));
+        }
+        if self.frames[around..].iter().any(|f| f.kind == FrameKind::Runtime) {
+            return Expr::Verbatim(quote_spanned!(at=> ::core::unreachable!())); // reported by `check`
+        }
+        self.ranges.note(at, &r.return_token);
+        let scope = self.frames[around].guard.clone();
+        let value = value.map_or_else(|| quote_spanned!(at=> ()), |value| quote_spanned!(at=> #value));
+        let jump = self.jump(at);
+        Expr::Verbatim(quote_spanned!(at=> { #scope.ret(#value); #jump }))
+    }
+
+    /// A function's body: in a scope, if there is a `return` in it.
+    pub(crate) fn body(&mut self, block: &mut Block, output: &ReturnType) -> TokenStream {
+        let at = block.brace_token.span.open();
+        if !Exits::in_block(Counts { loops: false, returns: true }, block) {
+            self.visit_block_mut(block);
+            let stmts = &block.stmts;
+            return quote_spanned!(at=> #(#stmts)*);
+        }
+        let (scope, result, label) = (self.ident("scope", at), self.ident("result", at), self.label());
+        let ends_early = diverges(block);
+        self.frames.push(Frame::new(FrameKind::Scope, label.clone(), scope.clone()));
+        self.visit_block_mut(block);
+        let used = self.frames.pop().is_some_and(|f| f.used);
+        let body = block_tokens(block);
+        let value = self.optional(at, &body, used.then_some(&label), ends_early);
+        let ty = match output {
+            ReturnType::Default => quote_spanned!(at=> ()),
+            ReturnType::Type(_, ty) if names_impl(ty) => quote_spanned!(at=> _),
+            ReturnType::Type(_, ty) => quote_spanned!(at=> #ty),
+        };
+        let begin = self.krate.private(at, "fn_begin");
+        quote_spanned!(at=>
+            let #scope = #begin::<#ty>();
+            let #result: ::core::option::Option<#ty> = #value;
+            #scope.end(#result)
+        )
+    }
+}
+
+/// Does the type contain `impl Trait`?
+pub(crate) fn names_impl(ty: &Type) -> bool {
+    struct Impl(bool);
+    impl<'ast> syn::visit::Visit<'ast> for Impl {
+        fn visit_type_impl_trait(&mut self, _: &'ast syn::TypeImplTrait) {
+            self.0 = true;
+        }
+    }
+    let mut found = Impl(false);
+    syn::visit::Visit::visit_type(&mut found, ty);
+    found.0
+}
+
+fn located(label: &Lifetime, at: Span) -> Lifetime {
+    let mut label = label.clone();
+    label.set_span(at.resolved_at(label.ident.span()));
+    label
+}

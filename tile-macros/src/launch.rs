@@ -1,0 +1,156 @@
+//! The host function around a kernel.
+//!
+//! ```text
+//! pub fn name<'__tile, G>(p: <P as KernelParam>::Host<'__tile>, ..) -> crate::Launch<'__tile> where .. {
+//!     static __TILE_SOURCE: KernelSource = ..;
+//!     fn name<G>(cx: &mut StageArgs) where .. {        // stages the kernel; needs nothing but `cx`
+//!         let p: P = <P as KernelParam>::stage(cx);    // in the order of the parameters
+//!         { body }
+//!     }
+//!     let mut args = ArgList::new();
+//!     <P as KernelParam>::bind(p, "p", &mut args);     // in the order of the parameters
+//!     launch(KernelInfo { name: "name", module: module_path!(), source: &__TILE_SOURCE }, args, name::<G>)
+//! }
+//! ```
+//! with, in `crate::__private`,
+//! ```text
+//! trait KernelParam: Sized { type Host<'a>; fn bind<'a>(host: Self::Host<'a>, name: &'static str, args: &mut ArgList<'a>);
+//!                            fn stage(cx: &mut StageArgs) -> Self; }
+//! struct ArgList<'a>; impl ArgList<'_> { fn new() -> Self; }
+//! struct KernelInfo { name: &'static str, module: &'static str, source: &'static KernelSource }
+//! fn launch<'a>(info: KernelInfo, args: ArgList<'a>, stage: fn(&mut StageArgs)) -> crate::Launch<'a>;
+//! ```
+//! The pointer to the inner function, together with the name, identifies an instance of a generic kernel.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{Attribute, FnArg, GenericParam, Generics, ItemFn, Pat, PatType, Type};
+
+use crate::args::Krate;
+use crate::expand::{allowed, split_attributes};
+
+/// A parameter of the kernel.
+struct Param<'a> {
+    /// The host function's name for it.
+    ident: Ident,
+    /// What messages call it.
+    name: String,
+    pattern: &'a Pat,
+    ty: &'a Type,
+    attrs: &'a [Attribute],
+}
+
+impl<'a> Param<'a> {
+    fn new(index: usize, p: &'a PatType) -> Self {
+        let (ident, name) = match &*p.pat {
+            Pat::Ident(i) => (i.ident.clone(), i.ident.unraw().to_string()),
+            other => {
+                let ident = format_ident!("__tile_arg{index}", span = other.span());
+                (ident, other.to_token_stream().to_string())
+            }
+        };
+        Param { ident, name, pattern: &p.pat, ty: &p.ty, attrs: &p.attrs }
+    }
+
+    /// `#[cfg]` alone: the only attribute that means the same in every place.
+    fn cfgs(&self) -> TokenStream {
+        self.attrs.iter().filter(|a| a.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
+    }
+
+    fn host(&self, krate: &Krate) -> TokenStream {
+        let (ident, ty, cfgs, at) = (&self.ident, self.ty, self.cfgs(), self.ty.span());
+        let param = krate.private(at, "KernelParam");
+        quote_spanned!(at=> #cfgs #ident: <#ty as #param>::Host<'__tile>)
+    }
+
+    fn bind(&self, krate: &Krate) -> TokenStream {
+        let (ident, name, ty, cfgs, at) = (&self.ident, &self.name, self.ty, self.cfgs(), self.ty.span());
+        let param = krate.private(at, "KernelParam");
+        quote_spanned!(at=> #cfgs <#ty as #param>::bind(#ident, #name, &mut __tile_args);)
+    }
+
+    fn stage(&self, krate: &Krate) -> TokenStream {
+        let (pattern, ty, attrs, at) = (self.pattern, self.ty, self.attrs, self.ty.span());
+        let param = krate.private(at, "KernelParam");
+        quote_spanned!(at=> #(#attrs)* let #pattern: #ty = <#ty as #param>::stage(__tile_cx);)
+    }
+}
+
+/// The whole item.
+pub(crate) fn kernel(
+    krate: &Krate,
+    function: &ItemFn,
+    source: &TokenStream,
+    body: &TokenStream,
+) -> TokenStream {
+    let sig = &function.sig;
+    let at = sig.fn_token.span;
+    let params: Vec<_> = sig
+        .inputs
+        .iter()
+        .enumerate()
+        .filter_map(|(i, input)| match input {
+            FnArg::Typed(p) => Some(Param::new(i, p)),
+            FnArg::Receiver(_) => None,
+        })
+        .collect();
+    let (outer, _) = split_attributes(function);
+    let (vis, name) = (&function.vis, &sig.ident);
+    let (generics, where_clause) = (&sig.generics.params, &sig.generics.where_clause);
+    let host = params.iter().map(|p| p.host(krate));
+    let bind = params.iter().map(|p| p.bind(krate));
+    let mutable = (!params.is_empty()).then(|| quote_spanned!(at=> mut));
+    let stage = stage(krate, function, &params, body);
+    let (list, info, launch) =
+        (krate.private(at, "ArgList"), krate.private(at, "KernelInfo"), krate.private(at, "launch"));
+    let (result, text, turbofish) = (krate.path(at), name.unraw().to_string(), turbofish(&sig.generics, at));
+    quote_spanned!(at=>
+        #(#outer)*
+        #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+        #vis fn #name<'__tile, #generics>(#(#host),*) -> #result::Launch<'__tile> #where_clause {
+            #source
+            #stage
+            let #mutable __tile_args = #list::new();
+            #(#bind)*
+            #launch(
+                #info { name: #text, module: ::core::module_path!(), source: &__TILE_SOURCE },
+                __tile_args,
+                #name #turbofish,
+            )
+        }
+    )
+}
+
+/// The function that stages the kernel. It has the kernel's name, so that messages show that.
+fn stage(krate: &Krate, function: &ItemFn, params: &[Param], body: &TokenStream) -> TokenStream {
+    let at = function.sig.fn_token.span;
+    let (name, generics) = (&function.sig.ident, &function.sig.generics);
+    let (params_of, where_clause) = (&generics.params, &generics.where_clause);
+    let (_, inner) = split_attributes(function);
+    let (allowed, cx) = (allowed(at), krate.private(at, "StageArgs"));
+    let values = params.iter().map(|p| p.stage(krate));
+    let unused = params.is_empty().then(|| quote_spanned!(at=> let _ = __tile_cx;));
+    let mut block = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, quote!(#body));
+    block.set_span(function.block.brace_token.span.join());
+    quote_spanned!(at=> #allowed fn #name<#params_of>(__tile_cx: &mut #cx) #where_clause {
+        #(#inner)*
+        #(#values)*
+        #unused
+        #block
+    })
+}
+
+fn turbofish(generics: &Generics, at: Span) -> TokenStream {
+    let names: Vec<_> = generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(t) => Some(&t.ident),
+            GenericParam::Const(c) => Some(&c.ident),
+            GenericParam::Lifetime(_) => None,
+        })
+        .collect();
+    if names.is_empty() { TokenStream::new() } else { quote_spanned!(at=> ::<#(#names),*>) }
+}
