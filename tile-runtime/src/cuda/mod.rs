@@ -1,0 +1,16 @@
+//! The NVIDIA side of the runtime, on `cudarc`: everything that calls the driver lives below here.
+
+mod capture;
+mod context;
+mod memory;
+mod module;
+mod probe;
+mod stream;
+
+pub(crate) use capture::CudaGraph;
+pub use context::Limits;
+pub(crate) use context::{CudaDevice, open, visible_devices};
+pub(crate) use memory::CudaBuffer;
+pub use module::{Function, FunctionAttributes, Module};
+pub use probe::{DriverVersion, driver_version};
+pub(crate) use stream::CudaQueue;
