@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
+use tile_codegen::ir::Elem;
 
-use crate::element::{Element, ElementType};
+use crate::element::Element;
 use crate::error::{Error, Result};
 
 /// Alignment of every buffer in bytes: a cache line, and enough for any vector load.
@@ -184,13 +185,13 @@ impl CpuBuffer {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`]; [`Error::ElementType`] for other element types.
-    pub fn load_f32(&self, elem: ElementType, start: usize, stride: i64, out: &mut [f32]) -> Result<()> {
+    pub fn load_f32(&self, elem: Elem, start: usize, stride: i64, out: &mut [f32]) -> Result<()> {
         match elem {
-            ElementType::F32 => self.load_run(start, stride, out),
-            ElementType::F16 => {
+            Elem::F32 => self.load_run(start, stride, out),
+            Elem::F16 => {
                 self.load_half(start, stride, out, |half: &[f16], out| half.convert_to_f32_slice(out))
             }
-            ElementType::BF16 => self.load_half(start, stride, out, |half: &[bf16], out| {
+            Elem::BF16 => self.load_half(start, stride, out, |half: &[bf16], out| {
                 // bfloat16 is the upper half of an f32.
                 for (out, half) in out.iter_mut().zip(half) {
                     *out = f32::from_bits(u32::from(half.to_bits()) << 16);
@@ -204,13 +205,13 @@ impl CpuBuffer {
     ///
     /// # Errors
     /// As [`CpuBuffer::load_f32`].
-    pub fn store_f32(&self, elem: ElementType, start: usize, stride: i64, values: &[f32]) -> Result<()> {
+    pub fn store_f32(&self, elem: Elem, start: usize, stride: i64, values: &[f32]) -> Result<()> {
         match elem {
-            ElementType::F32 => self.store_run(start, stride, values),
-            ElementType::F16 => self.store_half(start, stride, values, |values, half: &mut [f16]| {
+            Elem::F32 => self.store_run(start, stride, values),
+            Elem::F16 => self.store_half(start, stride, values, |values, half: &mut [f16]| {
                 half.convert_from_f32_slice(values)
             }),
-            ElementType::BF16 => self.store_half(start, stride, values, |values, half: &mut [bf16]| {
+            Elem::BF16 => self.store_half(start, stride, values, |values, half: &mut [bf16]| {
                 half.convert_from_f32_slice(values)
             }),
             _ => Err(wrong_type("a store from f32", elem, "f32, f16 or bf16")),
@@ -221,12 +222,12 @@ impl CpuBuffer {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`]; [`Error::ElementType`] for other element types.
-    pub fn load_i64(&self, elem: ElementType, start: usize, stride: i64, out: &mut [i64]) -> Result<()> {
+    pub fn load_i64(&self, elem: Elem, start: usize, stride: i64, out: &mut [i64]) -> Result<()> {
         match elem {
-            ElementType::I64 => self.load_run(start, stride, out),
-            ElementType::I32 => self.load_as(start, stride, out, |value: i32| i64::from(value)),
-            ElementType::U32 => self.load_as(start, stride, out, |value: u32| i64::from(value)),
-            ElementType::Bool => self.load_as(start, stride, out, |value: bool| i64::from(value)),
+            Elem::I64 => self.load_run(start, stride, out),
+            Elem::I32 => self.load_as(start, stride, out, |value: i32| i64::from(value)),
+            Elem::U32 => self.load_as(start, stride, out, |value: u32| i64::from(value)),
+            Elem::Bool => self.load_as(start, stride, out, |value: bool| i64::from(value)),
             _ => Err(wrong_type("a load as i64", elem, "i32, i64, u32 or bool")),
         }
     }
@@ -235,12 +236,12 @@ impl CpuBuffer {
     ///
     /// # Errors
     /// As [`CpuBuffer::load_i64`].
-    pub fn store_i64(&self, elem: ElementType, start: usize, stride: i64, values: &[i64]) -> Result<()> {
+    pub fn store_i64(&self, elem: Elem, start: usize, stride: i64, values: &[i64]) -> Result<()> {
         match elem {
-            ElementType::I64 => self.store_run(start, stride, values),
-            ElementType::I32 => self.store_as(start, stride, values, |value| value as i32),
-            ElementType::U32 => self.store_as(start, stride, values, |value| value as u32),
-            ElementType::Bool => self.store_as(start, stride, values, |value| value != 0),
+            Elem::I64 => self.store_run(start, stride, values),
+            Elem::I32 => self.store_as(start, stride, values, |value| value as i32),
+            Elem::U32 => self.store_as(start, stride, values, |value| value as u32),
+            Elem::Bool => self.store_as(start, stride, values, |value| value != 0),
             _ => Err(wrong_type("a store from i64", elem, "i32, i64, u32 or bool")),
         }
     }
@@ -343,6 +344,6 @@ fn nth(start: usize, stride: i64, i: usize) -> usize {
     (start as i64 + stride * i as i64) as usize
 }
 
-fn wrong_type(what: &str, found: ElementType, expected: &str) -> Error {
+fn wrong_type(what: &str, found: Elem, expected: &str) -> Error {
     Error::ElementType { what: what.to_owned(), found: found.to_string(), expected: expected.to_owned() }
 }

@@ -1,60 +1,16 @@
 //! Element types: the Rust types that a tensor may hold, and how they are stored.
 
 use half::{bf16, f16};
-
-/// The element type of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ElementType {
-    /// 32-bit float.
-    F32,
-    /// IEEE half precision.
-    F16,
-    /// bfloat16.
-    BF16,
-    /// Signed 32-bit integer.
-    I32,
-    /// Signed 64-bit integer.
-    I64,
-    /// Unsigned 32-bit integer.
-    U32,
-    /// Truth value, one byte: zero is false, everything else true.
-    Bool,
-}
-
-impl ElementType {
-    /// Size of one element in bytes.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Bool => 1,
-            Self::F16 | Self::BF16 => 2,
-            Self::F32 | Self::I32 | Self::U32 => 4,
-            Self::I64 => 8,
-        }
-    }
-}
-
-impl std::fmt::Display for ElementType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::BF16 => "bf16",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::U32 => "u32",
-            Self::Bool => "bool",
-        })
-    }
-}
+use tile_codegen::ir::Elem;
 
 /// A Rust type that tensors can hold: `f32 f16 bf16 i32 i64 u32 bool`. Sealed.
 ///
-/// `size_of::<Self>()` equals [`ElementType::bytes`] of [`Element::TYPE`], and values have no padding.
+/// `size_of::<Self>()` equals [`Elem::bytes`] of [`Element::TYPE`], and values have no padding.
 pub trait Element:
     sealed::Stored + Copy + std::fmt::Debug + PartialEq + Default + Send + Sync + 'static
 {
     /// The element type that this Rust type stands for.
-    const TYPE: ElementType;
+    const TYPE: Elem;
 }
 
 /// Keeps [`Element`] to the types listed here, and says how a value is stored.
@@ -86,7 +42,7 @@ macro_rules! element {
             }
         }
         impl Element for $type {
-            const TYPE: ElementType = ElementType::$name;
+            const TYPE: Elem = Elem::$name;
         }
     };
 }

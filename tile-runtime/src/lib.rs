@@ -2,6 +2,7 @@
 
 mod buffer;
 mod cpu_buffer;
+mod cpu_memory;
 pub mod cuda;
 mod device;
 mod element;
@@ -16,8 +17,9 @@ mod tensor_any;
 
 pub use buffer::{Access, Storage, Use};
 pub use cpu_buffer::{ALIGNMENT, CpuBuffer};
+pub use cpu_memory::CpuMemory;
 pub use device::{Device, DeviceKind};
-pub use element::{Element, ElementType};
+pub use element::Element;
 pub use error::{Error, Result};
 pub use event::Event;
 pub use graph::Graph;
@@ -26,3 +28,4 @@ pub use stream::Stream;
 pub use strided::Strided;
 pub use tensor::DeviceTensor;
 pub use tensor_any::AnyTensor;
+pub use tile_codegen::ir::Elem;

@@ -270,6 +270,9 @@ impl<T: Element> DeviceTensor<T> {
     /// As [`DeviceTensor::copy_from_slice`]; [`Error::DeviceMismatch`] for a stream of another device.
     pub fn fill_on(&self, stream: &Stream, value: T) -> Result<()> {
         self.storage().check_access("fill", Access::Write)?;
+        if self.device().is_meta() {
+            return Err(Error::NoData { what: "fill".to_owned() });
+        }
         let word: u64 = value.to_word().into();
         let size = T::TYPE.bytes();
         let uniform = size <= 4 || (word >> 32) == (word & 0xffff_ffff);

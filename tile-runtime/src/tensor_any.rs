@@ -3,10 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tile_codegen::ir::Elem;
+
 use crate::buffer::{Access, Storage};
 use crate::cpu_buffer::CpuBuffer;
 use crate::device::Device;
-use crate::element::{Element, ElementType};
+use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::strided::Strided;
 
@@ -14,7 +16,7 @@ use crate::strided::Strided;
 #[derive(Debug, Clone)]
 pub struct AnyTensor {
     storage: Arc<Storage>,
-    elem: ElementType,
+    elem: Elem,
     view: Strided,
 }
 
@@ -23,7 +25,7 @@ impl AnyTensor {
     ///
     /// # Errors
     /// [`Error::OutOfBounds`] when `view` leaves the storage.
-    pub(crate) fn new(storage: Arc<Storage>, elem: ElementType, view: Strided) -> Result<Self> {
+    pub(crate) fn new(storage: Arc<Storage>, elem: Elem, view: Strided) -> Result<Self> {
         let len = storage.bytes() / elem.bytes();
         let view = Strided::with_strides(view.shape(), view.strides(), view.offset(), len)?;
         Ok(Self { storage, elem, view })
@@ -33,7 +35,7 @@ impl AnyTensor {
     ///
     /// # Errors
     /// Out of memory; [`Error::Shape`] for shapes beyond 63 bits.
-    pub fn zeros(device: &Device, elem: ElementType, shape: &[usize]) -> Result<Self> {
+    pub fn zeros(device: &Device, elem: Elem, shape: &[usize]) -> Result<Self> {
         let view = Strided::contiguous(shape)?;
         let storage = Storage::zeroed(device, byte_size(shape, view.numel(), elem)?)?;
         Ok(Self { storage, elem, view })
@@ -43,7 +45,7 @@ impl AnyTensor {
     ///
     /// # Errors
     /// [`Error::Shape`].
-    pub fn meta_strided(elem: ElementType, shape: &[usize], strides: &[i64]) -> Result<Self> {
+    pub fn meta_strided(elem: Elem, shape: &[usize], strides: &[i64]) -> Result<Self> {
         let view = Strided::unbounded(shape, strides, 0)?;
         let (low, high) = view.touched();
         if low < 0 {
@@ -54,7 +56,7 @@ impl AnyTensor {
     }
 
     /// The element type.
-    pub fn elem(&self) -> ElementType {
+    pub fn elem(&self) -> Elem {
         self.elem
     }
 
@@ -182,7 +184,7 @@ impl AnyTensor {
 }
 
 /// Bytes of `numel` elements.
-fn byte_size(shape: &[usize], numel: usize, elem: ElementType) -> Result<usize> {
+fn byte_size(shape: &[usize], numel: usize, elem: Elem) -> Result<usize> {
     let bytes = numel.checked_mul(elem.bytes()).filter(|&bytes| i64::try_from(bytes).is_ok());
     bytes.ok_or_else(|| Error::shape("shape", shape, "a size in bytes that fits 63 bits"))
 }
