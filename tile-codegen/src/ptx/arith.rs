@@ -326,11 +326,14 @@ impl FuncBuilder {
         dst
     }
 
-    /// Converts without saturation or `.ftz`, with the rounding that the types need: none for widening and between
+    /// Converts without saturation or `.ftz` (not at all between equal types), with the rounding that the types need: none for widening and between
     /// integers, toward zero to integers, to nearest even to floats (ties away for tf32). Integer literals fold
     /// between integer types.
     pub fn cvt(&mut self, dst_ty: Ty, src_ty: Ty, src: impl Into<Operand>) -> Operand {
         let src = src.into();
+        if dst_ty == src_ty {
+            return src;
+        }
         if let Some(value) = src.imm()
             && dst_ty.is_int()
             && src_ty.is_int()

@@ -151,6 +151,9 @@ fn check_cvt(dst: Ty, src: Ty, round: Option<Round>, ftz: bool, sat: bool) -> Re
     let text = || format!("cvt.{dst}.{src}");
     require(number(dst) && number(src) && src != Ty::TF32, || format!("there is no {}", text()))?;
     require(!ftz || dst == Ty::F32 || src == Ty::F32, || format!("{} has no .ftz", text()))?;
+    let bf16 = dst == Ty::BF16 || src == Ty::BF16;
+    require(!(bf16 && (dst.bits() == 8 || src.bits() == 8)), || format!("there is no {}", text()))?;
+    require(!(sat && (bf16 || (dst == src && dst.is_int()))), || format!("{} has no .sat", text()))?;
     let to_int = matches!(round, Some(Round::Rni | Round::Rzi | Round::Rmi | Round::Rpi));
     let to_float = matches!(round, Some(Round::Rn | Round::Rz | Round::Rm | Round::Rp));
     let ok = match (dst, src) {

@@ -52,6 +52,17 @@ fn forms_must_exist() {
     };
     assert_fault(cvt(None), "no rounding");
     assert_fault(cvt(Some(Round::Rn)), "give the rounding");
+    let saturated = |dst_ty, src_ty, round, dst, src| Inst::Cvt {
+        dst_ty,
+        src_ty,
+        round,
+        ftz: false,
+        sat: true,
+        dst,
+        src: Operand::Reg(src),
+    };
+    assert_fault(saturated(Ty::BF16, Ty::F32, Some(Round::Rn), h(0), f(0)), "has no .sat");
+    assert_fault(saturated(Ty::S32, Ty::S32, None, r(0), r(1)), "has no .sat");
     let setp = Inst::Setp { cmp: Cmp::Geu, ty: Ty::S32, dst: p(0), a: r(0).into(), b: r(1).into() };
     assert_fault(setp, "setp.geu has no .s32");
     let acc = [f(0), f(1), f(2), f(3)];
