@@ -67,21 +67,8 @@ pub enum Error {
         remedy: String,
     },
     /// The driver refused a module (PTX or cubin).
-    #[error("{}", jit_text(kernel, image, code, driver, log, remedy))]
-    Module {
-        /// Name of the kernel, with its configuration where the caller gave one.
-        kernel: String,
-        /// What was loaded, such as `PTX .version 8.0, .target sm_90a`.
-        image: String,
-        /// The driver's name of the error.
-        code: String,
-        /// The newest CUDA version that the driver supports, such as `12.4`.
-        driver: String,
-        /// The log of the driver's assembler; empty when it wrote none.
-        log: String,
-        /// What to do about it.
-        remedy: String,
-    },
+    #[error("{0}")]
+    Module(Box<ModuleError>),
     /// A kernel needs more shared memory than a block may have.
     #[error(
         "kernel {kernel} needs {needed} bytes of shared memory per block, but {device} has {available}; \
@@ -167,6 +154,37 @@ pub enum Error {
     },
 }
 
+/// Why the driver refused a module.
+#[derive(Debug, Clone, Default)]
+pub struct ModuleError {
+    /// Name of the kernel, with its configuration where the caller gave one.
+    pub kernel: String,
+    /// What was loaded, such as `PTX .version 8.0, .target sm_90a`.
+    pub image: String,
+    /// The driver's name of the error, or what was found before the driver was asked.
+    pub code: String,
+    /// The newest CUDA version that the driver supports, such as `12.4`; empty when the driver was not asked.
+    pub driver: String,
+    /// The log of the driver's assembler; empty when it wrote none.
+    pub log: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl std::fmt::Display for ModuleError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kernel, image, code, driver, log, remedy } = self;
+        write!(f, "kernel {kernel} ({image}) cannot be loaded: {code}{}", suffix(remedy))?;
+        if !driver.is_empty() {
+            write!(f, " (the driver supports CUDA {driver})")?;
+        }
+        match log.trim() {
+            "" => Ok(()),
+            log => write!(f, "\nlog of the driver's assembler:\n{log}"),
+        }
+    }
+}
+
 impl Error {
     /// The error of a failed driver call that concerns no kernel.
     pub(crate) fn driver(call: &'static str, error: DriverError) -> Self {
@@ -225,10 +243,4 @@ fn prefix(context: &str) -> String {
 
 fn suffix(remedy: &str) -> String {
     if remedy.is_empty() { String::new() } else { format!("; {remedy}") }
-}
-
-fn jit_text(kernel: &str, image: &str, code: &str, driver: &str, log: &str, remedy: &str) -> String {
-    let log = log.trim();
-    let log = if log.is_empty() { String::new() } else { format!("\nlog of the driver's assembler:\n{log}") };
-    format!("the driver (CUDA {driver}) refused kernel {kernel} ({image}): {code}{}{log}", suffix(remedy))
 }

@@ -20,7 +20,7 @@ pub use cpu_buffer::{ALIGNMENT, CpuBuffer};
 pub use cpu_memory::CpuMemory;
 pub use device::{Device, DeviceKind};
 pub use element::Element;
-pub use error::{Error, Result};
+pub use error::{Error, ModuleError, Result};
 pub use event::Event;
 pub use graph::Graph;
 pub use interop::{BorrowedTensor, BorrowedTensorMut};

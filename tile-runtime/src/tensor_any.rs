@@ -116,6 +116,9 @@ impl AnyTensor {
 
     /// Reads all elements, in row-major order.
     pub(crate) fn read<T: Element>(&self) -> Result<Vec<T>> {
+        if self.device().is_meta() {
+            return Err(Error::NoData { what: "to_vec".to_owned() });
+        }
         let mut out = vec![T::default(); self.view.numel()];
         self.with_host("to_vec", |host, view| {
             let mut rest = out.as_mut_slice();

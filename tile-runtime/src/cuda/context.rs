@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::CudaContext;
-use cudarc::driver::sys::CUdevice_attribute as Attribute;
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use cudarc::driver::{CudaContext, result};
 
 use super::probe::driver_version;
 use super::stream::CudaQueue;
@@ -69,6 +69,7 @@ impl CudaDevice {
         unsafe { context.disable_event_tracking() };
         let name = context.name().map_err(|error| Error::driver("cuDeviceGetName", error))?;
         let limits = read_limits(&context)?;
+        keep_freed_memory(&context);
         let default_queue = Arc::new(CudaQueue::create(&context, true)?);
         Ok(Self { ordinal, name, limits, context, default_queue })
     }
@@ -82,6 +83,24 @@ impl CudaDevice {
 /// Makes a context current on this thread; needed before every driver call, since threads start without one.
 pub(crate) fn bind(context: &CudaContext) -> Result<()> {
     context.bind_to_thread().map_err(|error| Error::driver("cuCtxSetCurrent", error))
+}
+
+/// Lets the driver's pool keep memory that was freed, instead of giving it back at every synchronisation, which makes
+/// the next allocation slow. A driver that refuses is only slower.
+fn keep_freed_memory(context: &CudaContext) {
+    if !context.has_async_alloc() {
+        return;
+    }
+    let mut threshold = u64::MAX;
+    let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: the device handle is valid, the pool is its own, and the attribute is a 64-bit number.
+    let outcome = unsafe {
+        result::device::get_default_mem_pool(context.cu_device())
+            .and_then(|pool| result::mem_pool::set_attribute(pool, attribute, (&raw mut threshold).cast()))
+    };
+    if let Err(error) = outcome {
+        tracing::debug!("the memory pool keeps its release threshold: {error:?}");
+    }
 }
 
 fn read_limits(context: &CudaContext) -> Result<Limits> {

@@ -11,7 +11,7 @@ use super::context::CudaDevice;
 use super::probe::driver_version;
 use super::stream::CudaQueue;
 use crate::device::Device;
-use crate::error::{Error, Result, describe};
+use crate::error::{Error, ModuleError, Result, describe};
 use crate::stream::Stream;
 
 /// Size of each log buffer given to the driver, in bytes.
@@ -47,14 +47,14 @@ impl Module {
     pub fn load_ptx(device: &Device, ptx: &str, kernel: &str) -> Result<Arc<Self>> {
         let header =
             format!("PTX .version {}, .target {}", directive(ptx, ".version"), directive(ptx, ".target"));
-        let text = CString::new(ptx).map_err(|_| Error::Module {
-            kernel: kernel.to_owned(),
-            image: header.clone(),
-            code: "a zero byte in the text".to_owned(),
-            driver: String::new(),
-            log: String::new(),
-            remedy: "PTX is text without zero bytes".to_owned(),
-        })?;
+        let Ok(text) = CString::new(ptx) else {
+            return Err(unusable(
+                kernel,
+                header,
+                "a zero byte in the text",
+                "PTX is text without zero bytes",
+            ));
+        };
         Self::load(device, text.as_bytes_with_nul(), header, kernel)
     }
 
@@ -66,14 +66,8 @@ impl Module {
         let image = format!("cubin of {} bytes", cubin.len());
         // The driver takes no length, so that anything but an ELF image could make it read beyond the end.
         if cubin.len() < 64 || !cubin.starts_with(b"\x7fELF") {
-            return Err(Error::Module {
-                kernel: kernel.to_owned(),
-                image,
-                code: "not an ELF image".to_owned(),
-                driver: String::new(),
-                log: String::new(),
-                remedy: "load PTX instead, and keep the cubin that comes of it".to_owned(),
-            });
+            let remedy = "load PTX instead, and keep the cubin that comes of it";
+            return Err(unusable(kernel, image, "not an ELF image", remedy));
         }
         Self::load(device, cubin, image, kernel)
     }
@@ -326,7 +320,14 @@ fn refused(kernel: &str, image: String, error: DriverError, log: &str, device: &
         }
         _ => message,
     };
-    Error::Module { kernel: kernel.to_owned(), image, code, driver, log: log.to_owned(), remedy }
+    let kernel = kernel.to_owned();
+    Error::Module(Box::new(ModuleError { kernel, image, code, driver, log: log.to_owned(), remedy }))
+}
+
+/// The error for an image that is not given to the driver at all.
+fn unusable(kernel: &str, image: String, found: &str, remedy: &str) -> Error {
+    let (kernel, code, remedy) = (kernel.to_owned(), found.to_owned(), remedy.to_owned());
+    Error::Module(Box::new(ModuleError { kernel, image, code, remedy, ..ModuleError::default() }))
 }
 
 /// The first operand of a PTX directive, or `?`.
