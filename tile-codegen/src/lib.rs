@@ -1,6 +1,7 @@
 //! Tile IR and its compiler.
 
 pub mod config;
+#[cfg(feature = "cpu")]
 pub mod cpu;
 pub mod diag;
 pub mod ir;

@@ -47,4 +47,25 @@ impl TileOp for Arange {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Arange {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        use crate::cpu::TileValue;
+        let _ = operands;
+        let (shape, len) = ([self.len], self.len as i64);
+        Some(match self.elem {
+            Elem::I32 => TileValue::new(self.elem, &shape, (0..len).map(|i| i as i32).collect()),
+            Elem::I64 => TileValue::new(self.elem, &shape, (0..len).collect::<Vec<i64>>()),
+            Elem::U32 => TileValue::new(self.elem, &shape, (0..len).map(|i| i as u32).collect()),
+            Elem::F32 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::Bool => {
+                unreachable!("the type rule asks for an integer type")
+            }
+        })
+    }
+}
+
 // ---- in PTX

@@ -37,4 +37,16 @@ impl TileOp for Barrier {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Barrier {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let _ = operands;
+        None
+    }
+}
+
 // ---- in PTX

@@ -112,4 +112,16 @@ impl TileOp for Binary {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Binary {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let (a, b) = (operands.tile(), operands.tile());
+        Some(crate::cpu::elementwise::binary(self.op, a, b))
+    }
+}
+
 // ---- in PTX

@@ -79,4 +79,22 @@ pub fn common<D: Dim>(a: &[D], b: &[D]) -> Result<Vec<D>, OpError> {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for BroadcastTo {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let x = operands.tile();
+        let missing = self.shape.len() - x.shape().len();
+        let strides = (0..self.shape.len()).map(|axis| match axis.checked_sub(missing) {
+            Some(from) if x.shape()[from] != 1 => x.strides()[from],
+            Some(_) | None => 0,
+        });
+        let strides = strides.collect();
+        Some(x.with_view(self.shape.as_slice().into(), strides, 0))
+    }
+}
+
 // ---- in PTX

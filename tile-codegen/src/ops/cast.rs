@@ -37,4 +37,15 @@ impl TileOp for Cast {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Cast {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        Some(crate::cpu::convert::cast(operands.tile(), self.elem))
+    }
+}
+
 // ---- in PTX

@@ -91,4 +91,16 @@ impl TileOp for Compare {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Compare {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let (a, b) = (operands.tile(), operands.tile());
+        Some(crate::cpu::for_element!(a, T => crate::cpu::elementwise::compare::<T>(self.op, &a, &b)))
+    }
+}
+
 // ---- in PTX

@@ -40,4 +40,16 @@ impl TileOp for Constant {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Constant {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let _ = operands;
+        Some(crate::cpu::TileValue::literal(self.elem, self.value))
+    }
+}
+
 // ---- in PTX

@@ -70,4 +70,21 @@ control! {
 
 // ---- on the CPU
 
+/// The executor turns control flow into jumps; these are never evaluated.
+macro_rules! jumps {
+    ($($op:ident)*) => {$(
+        #[cfg(feature = "cpu")]
+        impl super::eval::Eval for $op {
+            fn eval(
+                &self,
+                _: super::eval::EvalCx,
+                _: &mut super::eval::Operands<'_>,
+            ) -> Option<crate::cpu::TileValue> {
+                unreachable!("control flow is compiled to jumps")
+            }
+        }
+    )*};
+}
+jumps! { For Loop If Scope Yield Break Continue Exit }
+
 // ---- in PTX

@@ -37,4 +37,15 @@ impl TileOp for ConvertLayout {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for ConvertLayout {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        Some(operands.tile())
+    }
+}
+
 // ---- in PTX

@@ -45,4 +45,15 @@ impl TileOp for Cumsum {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Cumsum {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        Some(crate::cpu::reduce::cumsum(operands.tile(), self.axis, self.reverse))
+    }
+}
+
 // ---- in PTX

@@ -39,4 +39,16 @@ impl TileOp for Extent {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Extent {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let extent = operands.tensor().shape[self.axis];
+        Some(crate::cpu::TileValue::scalar(Elem::I32, i32::try_from(extent).unwrap_or(i32::MAX)))
+    }
+}
+
 // ---- in PTX

@@ -63,4 +63,18 @@ impl TileOp for Extract {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Extract {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let x = operands.tile();
+        let skip = (0..self.shape.len()).map(|axis| self.index[axis] * self.shape[axis] * x.strides()[axis]);
+        let (skip, strides) = (skip.sum(), x.strides().into());
+        Some(x.with_view(self.shape.as_slice().into(), strides, skip))
+    }
+}
+
 // ---- in PTX

@@ -43,4 +43,18 @@ impl TileOp for FromShared {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for FromShared {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let x = operands.tile();
+        let skip = self.origin.iter().zip(x.strides()).map(|(origin, stride)| origin * stride).sum();
+        let strides = x.strides().into();
+        Some(x.with_view(self.shape.as_slice().into(), strides, skip))
+    }
+}
+
 // ---- in PTX

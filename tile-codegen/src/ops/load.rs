@@ -41,4 +41,16 @@ impl TileOp for Load {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Load {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let tensor = operands.tensor();
+        Some(crate::cpu::transfer::load(tensor, &operands.indices(), &self.shape, self.pad))
+    }
+}
+
 // ---- in PTX

@@ -105,4 +105,16 @@ pub fn rule<D: Dim>(a: &TileType<D>, b: &TileType<D>, acc: &TileType<D>) -> Resu
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Mma {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let (a, b, acc) = (operands.tile(), operands.tile(), operands.tile());
+        Some(crate::cpu::product::mma(a, b, acc))
+    }
+}
+
 // ---- in PTX

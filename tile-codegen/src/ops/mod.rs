@@ -13,6 +13,8 @@ pub mod constant;
 pub mod control;
 pub mod convert_layout;
 pub mod cumsum;
+#[cfg(feature = "cpu")]
+pub mod eval;
 pub mod extent;
 pub mod extract;
 pub mod from_shared;

@@ -40,4 +40,16 @@ impl TileOp for NumBlocks {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for NumBlocks {
+    fn eval(
+        &self,
+        cx: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let _ = operands;
+        Some(crate::cpu::TileValue::scalar(Elem::I32, cx.grid[self.axis] as i32))
+    }
+}
+
 // ---- in PTX

@@ -49,4 +49,17 @@ pub fn rule<D: Dim>(x: &TileType<D>, axes: &[usize]) -> Result<TileType<D>, OpEr
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Permute {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let x = operands.tile();
+        let (shape, strides) = self.axes.iter().map(|&axis| (x.shape()[axis], x.strides()[axis])).unzip();
+        Some(x.with_view(shape, strides, 0))
+    }
+}
+
 // ---- in PTX

@@ -89,4 +89,15 @@ pub fn rule<D: Dim>(x: &TileType<D>, axes: &[usize]) -> Result<TileType<D>, OpEr
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Reduce {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        Some(crate::cpu::reduce::reduce(&operands.tile(), self.kind, &self.axes, self.propagate_nan))
+    }
+}
+
 // ---- in PTX

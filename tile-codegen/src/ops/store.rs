@@ -53,4 +53,17 @@ impl TileOp for Store {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Store {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let (tile, tensor) = (operands.tile(), operands.tensor());
+        crate::cpu::transfer::store(&tile, tensor, &operands.indices());
+        None
+    }
+}
+
 // ---- in PTX

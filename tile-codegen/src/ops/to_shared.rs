@@ -39,4 +39,15 @@ impl TileOp for ToShared {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for ToShared {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        Some(operands.tile())
+    }
+}
+
 // ---- in PTX

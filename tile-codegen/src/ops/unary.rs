@@ -110,4 +110,15 @@ impl TileOp for Unary {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Unary {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        Some(crate::cpu::elementwise::unary(self.op, operands.tile()))
+    }
+}
+
 // ---- in PTX

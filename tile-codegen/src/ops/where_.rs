@@ -48,4 +48,16 @@ impl TileOp for Where {
 
 // ---- on the CPU
 
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Where {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        operands: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        let (cond, a, b) = (operands.tile(), operands.tile(), operands.tile());
+        Some(crate::cpu::for_element!(a, T => crate::cpu::elementwise::select::<T>(&cond, a, b)))
+    }
+}
+
 // ---- in PTX

@@ -1,0 +1,3 @@
+//! Tests of CPU execution.
+
+mod basics;
