@@ -4,6 +4,7 @@ pub mod config;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 pub mod diag;
+pub mod dsl;
 pub mod ir;
 pub mod layout;
 pub mod ops;

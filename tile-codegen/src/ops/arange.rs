@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Dim, Int, Tile, session, shape};
 use crate::ir::{Elem, Type};
 
 /// A ramp `0..len`.
@@ -44,6 +45,16 @@ impl TileOp for Arange {
 }
 
 // ---- in kernels
+
+/// The numbers `0, 1, .. n - 1`: `arange::<i32>(64)` has shape `(64,)`.
+#[track_caller]
+pub fn arange<T: Int>(n: impl Dim) -> Tile<T> {
+    let raw = match shape::dims((n,)) {
+        Ok(dims) => session::op(Arange { len: dims[0], elem: T::ELEM }, &[]),
+        Err(error) => session::fault(error),
+    };
+    Tile::new(raw)
+}
 
 // ---- on the CPU
 

@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Scalar, session};
 use crate::ir::{Elem, Type};
 
 /// The index of this block along a grid axis: an i32 scalar.
@@ -37,6 +38,12 @@ impl TileOp for Bid {
 }
 
 // ---- in kernels
+
+/// The index of this block along a grid axis, 0 to 2.
+#[track_caller]
+pub fn bid(axis: usize) -> Scalar<i32> {
+    Scalar::new(session::op(Bid { axis }, &[]))
+}
 
 // ---- on the CPU
 

@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp, rule};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Mix, Number, Scalar, Tile, arith};
 use crate::ir::{Class, Type};
 
 /// One row an operation: its name in IR text, the classes of elements it takes, its CPU meaning on each.
@@ -109,6 +110,44 @@ impl TileOp for Binary {
 }
 
 // ---- in kernels
+
+macro_rules! functions {
+    ($($f:ident $op:ident;)*) => {
+        $(
+            #[doc = concat!("Elementwise on tiles, scalars and numbers; see [`BinaryOp::", stringify!($op), "`].")]
+            #[track_caller]
+            pub fn $f<A: Mix<B>, B>(a: A, b: B) -> A::Out
+            where
+                A::Elem: Number,
+            {
+                arith::mixed(BinaryOp::$op, a, b)
+            }
+        )*
+        functions!(@methods Tile: $($f;)*);
+        functions!(@methods Scalar: $($f;)*);
+    };
+    (@methods $handle:ident: $($f:ident;)*) => {
+        impl<T: Number> $handle<T> {
+            $(
+                #[doc = concat!("Elementwise; see [`", stringify!($f), "`].")]
+                #[track_caller]
+                pub fn $f<B>(self, other: B) -> <Self as Mix<B>>::Out
+                where
+                    Self: Mix<B>,
+                    <Self as Mix<B>>::Elem: Number,
+                {
+                    $f(self, other)
+                }
+            )*
+        }
+    };
+}
+functions! {
+    minimum Minimum;
+    maximum Maximum;
+    minimum_nan MinimumNan;
+    maximum_nan MaximumNan;
+}
 
 // ---- on the CPU
 

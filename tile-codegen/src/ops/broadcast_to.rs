@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Element, Scalar, Shape, Tile, TileOrScalar, session, shape};
 use crate::ir::{Dim, TileType, Type, dim};
 
 /// Tile -> larger tile; the operand's rank may be smaller.
@@ -76,6 +77,28 @@ pub fn common<D: Dim>(a: &[D], b: &[D]) -> Result<Vec<D>, OpError> {
 }
 
 // ---- in kernels
+
+/// Repeats axes of size 1 and missing leading axes. Operators do this by themselves.
+#[track_caller]
+pub fn broadcast_to<V: TileOrScalar>(x: V, shape: impl Shape) -> Tile<V::Elem> {
+    Tile::new(match shape::dims(shape) {
+        Ok(dims) => session::broadcast(x.to_raw(), &dims),
+        Err(error) => session::fault(error),
+    })
+}
+
+macro_rules! broadcast_methods {
+    ($($handle:ident)*) => {$(
+        impl<T: Element> $handle<T> {
+            /// See [`broadcast_to`].
+            #[track_caller]
+            pub fn broadcast_to(self, shape: impl Shape) -> Tile<T> {
+                broadcast_to(self, shape)
+            }
+        }
+    )*};
+}
+broadcast_methods! { Tile Scalar }
 
 // ---- on the CPU
 

@@ -2,6 +2,8 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::OpError;
+use crate::dsl::session::Raw;
+use crate::dsl::{Element, Scalar, Tile, TileOrScalar, session};
 use crate::ir::{Elem, Type};
 
 /// Tile -> tile of the same shape. `bool` becomes 0 or 1; a number is true when it is not zero.
@@ -34,6 +36,32 @@ impl TileOp for Cast {
 }
 
 // ---- in kernels
+
+/// Converts the element type, as the method `cast` does.
+#[track_caller]
+pub fn cast<U: Element, V: TileOrScalar>(x: V) -> V::With<U> {
+    TileOrScalar::from_raw(cast_raw::<V::Elem, U>(x.to_raw()))
+}
+
+/// Nothing is recorded for a conversion to the same type, which generic kernels write.
+#[track_caller]
+pub(crate) fn cast_raw<T: Element, U: Element>(x: Raw) -> Raw {
+    if T::ELEM == U::ELEM { x } else { session::op(Cast { elem: U::ELEM }, &[x]) }
+}
+
+macro_rules! cast_methods {
+    ($($handle:ident)*) => {$(
+        impl<T: Element> $handle<T> {
+            /// Converts the element type: floats round to nearest even, float to integer truncates and saturates,
+            /// `bool` becomes 0 or 1, and a number is true when it is not zero.
+            #[track_caller]
+            pub fn cast<U: Element>(self) -> $handle<U> {
+                cast(self)
+            }
+        }
+    )*};
+}
+cast_methods! { Tile Scalar }
 
 // ---- on the CPU
 

@@ -2,7 +2,8 @@
 
 use super::{Attr, AttrReader, Effects, Literal, TileOp};
 use crate::diag::OpError;
-use crate::ir::{Elem, Type};
+use crate::dsl::{Element, ScalarValue, Shape, Storable, Tile, host, session, shape};
+use crate::ir::{Class, Elem, Type};
 
 /// A scalar constant.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -37,6 +38,41 @@ impl TileOp for Constant {
 }
 
 // ---- in kernels
+
+/// A tile of one value: `full::<f32>((64, 64), 1.5)`. The value is a number or a `Scalar`.
+#[track_caller]
+pub fn full<T: Element>(shape: impl Shape, value: impl ScalarValue<T>) -> Tile<T> {
+    let value = value.scalar_raw();
+    Tile::new(match shape::dims(shape) {
+        Ok(dims) => session::broadcast(value, &dims),
+        Err(error) => session::fault(error),
+    })
+}
+
+/// A tile of zeros (`false`): `zeros::<f32>((64, 64))`.
+#[track_caller]
+pub fn zeros<T: Storable>(shape: impl Shape) -> Tile<T> {
+    repeated(shape, 0)
+}
+
+/// A tile of ones (`true`).
+#[track_caller]
+pub fn ones<T: Storable>(shape: impl Shape) -> Tile<T> {
+    repeated(shape, 1)
+}
+
+#[track_caller]
+fn repeated<T: Storable>(shape: impl Shape, value: i32) -> Tile<T> {
+    let value = match T::ELEM.class() {
+        Class::Float => host::constant::<T>(f64::from(value)),
+        Class::Int => host::constant::<T>(value),
+        Class::Bool => host::constant::<T>(value != 0),
+    };
+    Tile::new(match shape::dims(shape) {
+        Ok(dims) => session::broadcast(value, &dims),
+        Err(error) => session::fault(error),
+    })
+}
 
 // ---- on the CPU
 

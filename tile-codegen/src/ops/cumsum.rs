@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Axis, Number, Tile, shape};
 use crate::ir::{Elem, Type};
 
 /// Tile -> tile of the same type.
@@ -42,6 +43,40 @@ impl TileOp for Cumsum {
 }
 
 // ---- in kernels
+
+/// The inclusive prefix sum along an axis. Negative axes count from the last.
+#[track_caller]
+pub fn cumsum<T: Number>(x: Tile<T>, axis: impl Axis) -> Tile<T> {
+    scan(x, axis.number(), false)
+}
+
+/// The inclusive sum from each element to the last along an axis.
+#[track_caller]
+pub fn cumsum_reverse<T: Number>(x: Tile<T>, axis: impl Axis) -> Tile<T> {
+    scan(x, axis.number(), true)
+}
+
+#[track_caller]
+fn scan<T: Number>(x: Tile<T>, axis: i64, reverse: bool) -> Tile<T> {
+    Tile::new(shape::with_shape(x.raw(), |from, at| {
+        let axis = shape::resolve(axis, from.len())?;
+        Ok(at.op(Cumsum { axis, reverse }, &[x.raw()]))
+    }))
+}
+
+impl<T: Number> Tile<T> {
+    /// See [`cumsum`].
+    #[track_caller]
+    pub fn cumsum(self, axis: impl Axis) -> Self {
+        cumsum(self, axis)
+    }
+
+    /// See [`cumsum_reverse`].
+    #[track_caller]
+    pub fn cumsum_reverse(self, axis: impl Axis) -> Self {
+        cumsum_reverse(self, axis)
+    }
+}
 
 // ---- on the CPU
 

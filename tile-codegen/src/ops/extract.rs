@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Element, Shape, Tile, session, shape};
 use crate::ir::Type;
 
 /// Tile -> smaller tile of the same rank; element `j` of axis `i` is element `index[i] * shape[i] + j` of the operand.
@@ -60,6 +61,23 @@ impl TileOp for Extract {
 }
 
 // ---- in kernels
+
+/// One sub-tile of shape `shape`; `index` counts sub-tiles: with shape `(16, 32)`, index `(1, 0)` begins at row 16.
+#[track_caller]
+pub fn extract<T: Element>(x: Tile<T>, index: impl Shape, shape: impl Shape) -> Tile<T> {
+    Tile::new(match (shape::static_index(index), shape::dims(shape)) {
+        (Ok(index), Ok(shape)) => session::op(Extract { index, shape }, &[x.raw()]),
+        (Err(error), _) | (_, Err(error)) => session::fault(error),
+    })
+}
+
+impl<T: Element> Tile<T> {
+    /// See [`extract`].
+    #[track_caller]
+    pub fn extract(self, index: impl Shape, shape: impl Shape) -> Self {
+        extract(self, index, shape)
+    }
+}
 
 // ---- on the CPU
 

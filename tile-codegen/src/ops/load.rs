@@ -1,8 +1,11 @@
 //! `load`: a tile out of a tensor. Indices count tiles; elements outside the tensor are the padding value and are not read.
 
+use super::reshape::Reshape;
 use super::{Attr, AttrReader, Effects, Literal, TileOp};
 use crate::diag::OpError;
-use crate::ir::Type;
+use crate::dsl::session::Raw;
+use crate::dsl::{AnyTensor, IndexOfRank, Operand, Scalar, ShapeOfRank, Storable, Tile, session, shape};
+use crate::ir::{Class, Type};
 
 /// (tensor, i32 or i64 scalars: one index for each axis) -> tile.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -38,6 +41,56 @@ impl TileOp for Load {
 }
 
 // ---- in kernels
+
+/// The tile of shape `shape` at an index that counts tiles: `load(x, (bid(0), 0), (64, 32))` begins at element
+/// `(64 * bid(0), 0)`. Elements outside the tensor are zero (`false`).
+#[track_caller]
+pub fn load<T: Storable, const RANK: usize>(
+    tensor: impl AnyTensor<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    shape: impl ShapeOfRank<RANK>,
+) -> Tile<T> {
+    let pad = match T::ELEM.class() {
+        Class::Float => Literal::float(0.0),
+        Class::Int => Literal::Int(0),
+        Class::Bool => Literal::Bool(false),
+    };
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), Ok(pad)))
+}
+
+/// As [`load`]; elements outside the tensor are `pad`, such as `f32::NEG_INFINITY`.
+#[track_caller]
+pub fn load_with<T: Storable, const RANK: usize>(
+    tensor: impl AnyTensor<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    shape: impl ShapeOfRank<RANK>,
+    pad: impl Operand<Tile<T>>,
+) -> Tile<T> {
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), pad.literal()))
+}
+
+/// One element of a tensor; zero (`false`) outside it.
+#[track_caller]
+pub fn load_scalar<T: Storable, const RANK: usize>(
+    tensor: impl AnyTensor<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+) -> Scalar<T> {
+    let tile = load(tensor, index, [1usize; RANK]);
+    Scalar::new(session::op(Reshape { shape: Vec::new() }, &[tile.raw()]))
+}
+
+#[track_caller]
+fn load_raw(
+    tensor: Raw,
+    index: &[Raw],
+    shape: Result<Vec<usize>, OpError>,
+    pad: Result<Literal, OpError>,
+) -> Raw {
+    match (shape, pad) {
+        (Ok(shape), Ok(pad)) => session::op(Load { shape, pad }, &[&[tensor], index].concat()),
+        (Err(error), _) | (_, Err(error)) => session::fault(error),
+    }
+}
 
 // ---- on the CPU
 

@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{MmaOperand, Tile, session};
 use crate::ir::{Dim, Elem, TileType, Type, dim};
 
 /// (a, b, acc) -> tile of the accumulator's type.
@@ -102,6 +103,13 @@ pub fn rule<D: Dim>(a: &TileType<D>, b: &TileType<D>, acc: &TileType<D>) -> Resu
 }
 
 // ---- in kernels
+
+/// The matrix product `acc + a @ b`: shapes `(m, k)`, `(k, n)`, `(m, n)`, or all with a leading batch dimension.
+/// Operands have one type of f32, f16, bf16 and tf32; the accumulator is f32.
+#[track_caller]
+pub fn mma<T: MmaOperand>(a: Tile<T>, b: Tile<T>, acc: Tile<f32>) -> Tile<f32> {
+    Tile::new(session::op(Mma, &[a.raw(), b.raw(), acc.raw()]))
+}
 
 // ---- on the CPU
 

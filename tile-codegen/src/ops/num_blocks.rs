@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Scalar, session};
 use crate::ir::{Elem, Type};
 
 /// The number of blocks along a grid axis: an i32 scalar.
@@ -37,6 +38,12 @@ impl TileOp for NumBlocks {
 }
 
 // ---- in kernels
+
+/// The number of blocks along a grid axis, 0 to 2.
+#[track_caller]
+pub fn num_blocks(axis: usize) -> Scalar<i32> {
+    Scalar::new(session::op(NumBlocks { axis }, &[]))
+}
 
 // ---- on the CPU
 

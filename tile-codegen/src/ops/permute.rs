@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Axes, Axis, Element, Tile, shape};
 use crate::ir::{Dim, TileType, Type};
 
 /// Tile -> tile.
@@ -46,6 +47,61 @@ pub fn rule<D: Dim>(x: &TileType<D>, axes: &[usize]) -> Result<TileType<D>, OpEr
 }
 
 // ---- in kernels
+
+/// Reorders axes: axis `i` of the result is axis `axes[i]` of `x`. Negative axes count from the last.
+#[track_caller]
+pub fn permute<T: Element>(x: Tile<T>, axes: impl Axes) -> Tile<T> {
+    Tile::new(shape::with_shape(x.raw(), |from, at| {
+        let axes = match axes.numbers() {
+            Some(numbers) => shape::axes(&numbers, from.len())?,
+            None => (0..from.len()).collect(),
+        };
+        Ok(at.op(Permute { axes }, &[x.raw()]))
+    }))
+}
+
+/// Swaps the axes of a tile of rank 2.
+#[track_caller]
+pub fn transpose<T: Element>(x: Tile<T>) -> Tile<T> {
+    Tile::new(shape::with_shape(x.raw(), |from, at| match from.len() {
+        2 => Ok(at.op(Permute { axes: vec![1, 0] }, &[x.raw()])),
+        rank => {
+            Err(OpError::new(Code::Rank, format!("`transpose` of a tile of rank {rank}, expected rank 2"))
+                .help("name the axes to swap: `transpose_axes(t, 1, 2)`"))
+        }
+    }))
+}
+
+/// Swaps two axes. Negative axes count from the last.
+#[track_caller]
+pub fn transpose_axes<T: Element>(x: Tile<T>, a: impl Axis, b: impl Axis) -> Tile<T> {
+    Tile::new(shape::with_shape(x.raw(), |from, at| {
+        let (a, b) = (shape::resolve(a.number(), from.len())?, shape::resolve(b.number(), from.len())?);
+        let mut axes: Vec<usize> = (0..from.len()).collect();
+        axes.swap(a, b);
+        Ok(at.op(Permute { axes }, &[x.raw()]))
+    }))
+}
+
+impl<T: Element> Tile<T> {
+    /// See [`permute`].
+    #[track_caller]
+    pub fn permute(self, axes: impl Axes) -> Self {
+        permute(self, axes)
+    }
+
+    /// See [`transpose`].
+    #[track_caller]
+    pub fn transpose(self) -> Self {
+        transpose(self)
+    }
+
+    /// See [`transpose_axes`].
+    #[track_caller]
+    pub fn transpose_axes(self, a: impl Axis, b: impl Axis) -> Self {
+        transpose_axes(self, a, b)
+    }
+}
 
 // ---- on the CPU
 

@@ -1,7 +1,9 @@
 //! `reduce`: sum, max or min over axes, which stay as size 1. Floats accumulate in f32.
 
+use super::reshape::Reshape;
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Axes, Number, Tile, shape};
 use crate::ir::{Dim, Elem, TileType, Type};
 
 /// How elements combine.
@@ -86,6 +88,76 @@ pub fn rule<D: Dim>(x: &TileType<D>, axes: &[usize]) -> Result<TileType<D>, OpEr
 }
 
 // ---- in kernels
+
+macro_rules! reductions {
+    ($($(#[doc = $doc:literal])+ $f:ident $keep:ident $kind:ident $nan:literal;)*) => {
+        $(
+            $(#[doc = $doc])+
+            /// `axes` is one axis, a tuple of axes or `ALL`; they are dropped from the shape.
+            #[track_caller]
+            pub fn $f<T: Number>(x: Tile<T>, axes: impl Axes) -> Tile<T> {
+                reduced(x, axes, false, |axes| Reduce { kind: ReduceKind::$kind, axes, propagate_nan: $nan })
+            }
+
+            $(#[doc = $doc])+
+            /// `axes` is one axis, a tuple of axes or `ALL`; they stay in the shape with size 1.
+            #[track_caller]
+            pub fn $keep<T: Number>(x: Tile<T>, axes: impl Axes) -> Tile<T> {
+                reduced(x, axes, true, |axes| Reduce { kind: ReduceKind::$kind, axes, propagate_nan: $nan })
+            }
+        )*
+
+        impl<T: Number> Tile<T> {
+            $(
+                $(#[doc = $doc])+
+                /// `axes` is one axis, a tuple of axes or `ALL`; they are dropped from the shape.
+                #[track_caller]
+                pub fn $f(self, axes: impl Axes) -> Self {
+                    $f(self, axes)
+                }
+
+                $(#[doc = $doc])+
+                /// `axes` is one axis, a tuple of axes or `ALL`; they stay in the shape with size 1.
+                #[track_caller]
+                pub fn $keep(self, axes: impl Axes) -> Self {
+                    $keep(self, axes)
+                }
+            )*
+        }
+    };
+}
+reductions! {
+    /// The sum over axes. 16-bit floats accumulate in f32 and round once; integers wrap.
+    sum sum_keepdims Sum false;
+    /// The maximum over axes; NaN elements are ignored.
+    max max_keepdims Max false;
+    /// The minimum over axes; NaN elements are ignored.
+    min min_keepdims Min false;
+    /// The maximum over axes; NaN wins.
+    max_nan max_nan_keepdims Max true;
+    /// The minimum over axes; NaN wins.
+    min_nan min_nan_keepdims Min true;
+}
+
+#[track_caller]
+fn reduced<T: Number>(
+    x: Tile<T>,
+    axes: impl Axes,
+    keep: bool,
+    op: impl FnOnce(Vec<usize>) -> Reduce,
+) -> Tile<T> {
+    Tile::new(shape::with_shape(x.raw(), |from, at| {
+        let mut axes = match axes.numbers() {
+            Some(numbers) => shape::axes(&numbers, from.len())?,
+            None => (0..from.len()).collect(),
+        };
+        super::rule::axes(&axes, from.len())?;
+        axes.sort_unstable();
+        let left: Vec<usize> = (0..from.len()).filter(|i| !axes.contains(i)).map(|i| from[i]).collect();
+        let result = at.op(op(axes), &[x.raw()]);
+        Ok(if keep { result } else { at.op(Reshape { shape: left }, &[result]) })
+    }))
+}
 
 // ---- on the CPU
 

@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Axis, Element, Scalar, Shape, Tile, shape};
 use crate::ir::{Dim, TileType, Type, dim};
 
 /// Tile -> tile with as many elements.
@@ -53,6 +54,53 @@ pub fn rule<D: Dim>(x: &TileType<D>, shape: &[D]) -> Result<TileType<D>, OpError
 }
 
 // ---- in kernels
+
+/// The same elements, in row-major order, under another shape; one dimension may be -1.
+#[track_caller]
+pub fn reshape<T: Element>(x: Tile<T>, shape: impl Shape) -> Tile<T> {
+    Tile::new(shape::with_shape(x.raw(), |from, at| {
+        let shape = shape::dims_of(shape, from.iter().product())?;
+        Ok(at.op(Reshape { shape }, &[x.raw()]))
+    }))
+}
+
+/// A new axis of size 1 before axis `axis`; -1 is after the last.
+#[track_caller]
+pub fn expand_dims<T: Element>(x: Tile<T>, axis: impl Axis) -> Tile<T> {
+    Tile::new(shape::with_shape(x.raw(), |from, at| {
+        let axis = shape::resolve(axis.number(), from.len() + 1)?;
+        let mut shape = from.to_vec();
+        shape.insert(axis, 1);
+        Ok(at.op(Reshape { shape }, &[x.raw()]))
+    }))
+}
+
+impl<T: Element> Tile<T> {
+    /// See [`reshape`].
+    #[track_caller]
+    pub fn reshape(self, shape: impl Shape) -> Self {
+        reshape(self, shape)
+    }
+
+    /// See [`expand_dims`].
+    #[track_caller]
+    pub fn expand_dims(self, axis: impl Axis) -> Self {
+        expand_dims(self, axis)
+    }
+
+    /// The element of a tile that has only one.
+    #[track_caller]
+    pub fn item(self) -> Scalar<T> {
+        Scalar::new(shape::with_shape(self.raw(), |from, at| match from.iter().product() {
+            1usize => Ok(at.op(Reshape { shape: Vec::new() }, &[self.raw()])),
+            n => Err(OpError::new(
+                Code::Reshape,
+                format!("`item` of a tile of shape {}, which has {n} elements", dim::show(from)),
+            )
+            .help("reduce it first, for example `sum(t, ALL)`, or take one element with `extract`")),
+        }))
+    }
+}
 
 // ---- on the CPU
 

@@ -1,7 +1,10 @@
 //! `store`: a tile into a tensor. Indices count tiles; elements outside the tensor are dropped.
 
+use super::reshape::Reshape;
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::session::Raw;
+use crate::dsl::{Element, IndexOfRank, Operand, Scalar, Storable, TensorMut, Tile, host, session};
 use crate::ir::Type;
 
 /// (tile, tensor, one index for each axis) -> nothing.
@@ -50,6 +53,50 @@ impl TileOp for Store {
 }
 
 // ---- in kernels
+
+/// What `store` writes: a tile of the tensor's element type, or one element: a `Scalar` or a number.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be stored into a tensor of `{T}`",
+    label = "expected a `Tile<{T}>`, a `Scalar<{T}>` or a number",
+    note = "element types never convert silently: write `.cast::<{T}>()`"
+)]
+pub trait StoreValue<T> {
+    #[doc(hidden)]
+    #[track_caller]
+    fn store_raw(self, rank: usize) -> Raw;
+}
+
+impl<T: Element> StoreValue<T> for Tile<T> {
+    fn store_raw(self, _: usize) -> Raw {
+        self.raw()
+    }
+}
+
+/// One element, whatever the rank.
+impl<T: Element> StoreValue<T> for Scalar<T> {
+    #[track_caller]
+    fn store_raw(self, rank: usize) -> Raw {
+        session::op(Reshape { shape: vec![1; rank] }, &[self.raw()])
+    }
+}
+
+impl<T: Element, H: Operand<Scalar<T>>> StoreValue<T> for H {
+    #[track_caller]
+    fn store_raw(self, rank: usize) -> Raw {
+        Scalar::<T>::new(host::constant::<T>(self)).store_raw(rank)
+    }
+}
+
+/// Writes a tile at an index that counts tiles of its shape; elements outside the tensor are dropped.
+#[track_caller]
+pub fn store<T: Storable, const RANK: usize>(
+    tensor: TensorMut<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    value: impl StoreValue<T>,
+) {
+    let operands = [&[value.store_raw(RANK), tensor.raw()], index.index_raws().as_slice()].concat();
+    session::effect(Store, &operands);
+}
 
 // ---- on the CPU
 

@@ -2,6 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp, rule};
 use crate::diag::{Code, OpError};
+use crate::dsl::{Float, Number, Scalar, Tile, TileOrScalar, session};
 use crate::ir::{Class, Type};
 
 /// One row an operation: its name in IR text, the classes of elements it takes, its CPU meaning on each.
@@ -107,6 +108,51 @@ impl TileOp for Unary {
 }
 
 // ---- in kernels
+
+macro_rules! functions {
+    ($($f:ident $op:ident $class:ident;)*) => {
+        $(
+            #[doc = concat!("Elementwise on a tile or scalar; see [`UnaryOp::", stringify!($op), "`].")]
+            #[track_caller]
+            pub fn $f<V: TileOrScalar>(x: V) -> V
+            where
+                V::Elem: $class,
+            {
+                V::from_raw(session::op(Unary { op: UnaryOp::$op }, &[x.to_raw()]))
+            }
+        )*
+        functions!(@methods Tile: $($f $op $class;)*);
+        functions!(@methods Scalar: $($f $op $class;)*);
+    };
+    (@methods $handle:ident: $($f:ident $op:ident $class:ident;)*) => {
+        impl<T: Number> $handle<T> {
+            $(
+                #[doc = concat!("Elementwise; see [`UnaryOp::", stringify!($op), "`].")]
+                #[track_caller]
+                pub fn $f(self) -> Self
+                where
+                    T: $class,
+                {
+                    $f(self)
+                }
+            )*
+        }
+    };
+}
+functions! {
+    abs Abs Number;
+    exp Exp Float;
+    exp2 Exp2 Float;
+    log Log Float;
+    log2 Log2 Float;
+    sqrt Sqrt Float;
+    rsqrt Rsqrt Float;
+    sigmoid Sigmoid Float;
+    softplus Softplus Float;
+    tanh Tanh Float;
+    floor Floor Float;
+    ceil Ceil Float;
+}
 
 // ---- on the CPU
 

@@ -2,6 +2,8 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
+use crate::dsl::session::Raw;
+use crate::dsl::{Mix, Scalar, Tile, TileOrScalar, session};
 use crate::ir::{Elem, Type};
 
 /// (bool tile, tile, tile) -> tile, all of one shape.
@@ -45,6 +47,50 @@ impl TileOp for Where {
 }
 
 // ---- in kernels
+
+/// What chooses between two values of type `V`, element by element.
+#[diagnostic::on_unimplemented(
+    message = "the condition of `where_` must be a `Tile<bool>` or a `Scalar<bool>`, found `{Self}`",
+    label = "not a runtime condition",
+    note = "compare first: `where_(x > 0.0, a, b)`; under a host condition write `if`"
+)]
+pub trait WhereCondition<V: TileOrScalar> {
+    /// A tile if the condition or a value is one, else a scalar.
+    type Out: TileOrScalar<Elem = V::Elem>;
+    #[doc(hidden)]
+    fn condition_raw(self) -> Raw;
+}
+
+impl<V: TileOrScalar> WhereCondition<V> for Tile<bool> {
+    type Out = Tile<V::Elem>;
+    fn condition_raw(self) -> Raw {
+        self.raw()
+    }
+}
+
+impl<V: TileOrScalar> WhereCondition<V> for Scalar<bool> {
+    type Out = V;
+    fn condition_raw(self) -> Raw {
+        self.raw()
+    }
+}
+
+/// `a` where the condition holds, else `b`, element by element; both are evaluated. `a` and `b` are tiles, scalars or
+/// numbers, and broadcast.
+#[track_caller]
+pub fn where_<C, A, B>(cond: C, a: A, b: B) -> C::Out
+where
+    A: Mix<B>,
+    C: WhereCondition<A::Out>,
+{
+    let (a, b) = a.raws(b);
+    let at = std::panic::Location::caller();
+    let cond = cond.condition_raw();
+    TileOrScalar::from_raw(session::with(|s| {
+        let operands = s.common([cond, a, b], "where_", at);
+        s.op(Where, &operands, at)
+    }))
+}
 
 // ---- on the CPU
 

@@ -1,0 +1,8 @@
+//! What the kernel attributes expand to. Nothing here is for use by hand.
+
+pub use super::compare::{CmpEq, CmpOrd, Logic, and_needs_right, or_needs_right};
+pub use super::convert::CastAs;
+pub use super::host::{Lit, scalar as lift};
+pub use super::params::Params;
+pub use super::session::{SourceGuard, StageError, Staged, source, stage};
+pub use super::source::KernelSource;
