@@ -27,7 +27,7 @@ impl Rewriter<'_> {
             return None;
         }
         let at = i.if_token.span;
-        self.ranges.note_between(at, at, ends(i.cond.to_token_stream(), at).1);
+        let written = ends(i.cond.to_token_stream(), at);
         let other = i.else_branch.as_ref().map(|(_, e)| &**e);
         let changed = self.changed_in(&i.then_branch, other);
         let counts = self.exit_counts();
@@ -39,6 +39,8 @@ impl Rewriter<'_> {
         }
 
         self.visit_expr_mut(&mut i.cond);
+        let cond_at = i.cond.span();
+        self.ranges.note_between(cond_at, written.0, written.1);
         let guard = self.ident("if", at);
         let then_diverges = diverges(&i.then_branch);
         let then = self.arm(&guard, then_diverges, |s| {
@@ -76,7 +78,7 @@ impl Rewriter<'_> {
     }
 
     fn arm(&mut self, guard: &Ident, diverges: bool, rewrite: impl FnOnce(&mut Self) -> TokenStream) -> Arm {
-        let label = self.label();
+        let label = self.label(guard.span());
         self.frames.push(Frame::new(FrameKind::Arm, label.clone(), guard.clone()));
         let body = rewrite(self);
         let used = self.frames.pop().is_some_and(|f| f.used);
@@ -124,9 +126,12 @@ impl Rewriter<'_> {
         let e_type = otherwise.diverges.then_some(&unit);
         let then_arm = self.optional(at, &then.body, then.label.as_ref(), then.diverges);
         let else_arm = self.optional(join_at, &otherwise.body, otherwise.label.as_ref(), otherwise.diverges);
-        let begin = self.krate.private(at, "if_begin");
+        // One place for the call and its argument, so that a condition of another type is reported once.
+        let cond_at = cond.span();
+        let (begin, c) = (self.krate.private(cond_at, "if_begin"), self.ident("cond", cond_at));
+        let begin = quote_spanned!(cond_at=> match #cond { #c => #begin(#c) });
         let head = quote_spanned!(at=>
-            let mut #guard = #begin(#cond);
+            let mut #guard: _ = #begin;
             #save
             let #t #t_type = if #guard.then() { #then_arm } else { ::core::option::Option::None };
             #out_then

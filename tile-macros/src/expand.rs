@@ -15,7 +15,7 @@
 //! | `2 < b` | `CmpOrd::gt(&(b), &(2))`: a literal goes to the right; two literals stay as they are |
 //! | `a && b` | `{ let l = a; let r = if and_needs_right(&l) { Some(b) } else { None }; Logic::and(l, r) }` \[operator\] |
 //! | `a \|\| b` | the same with `or_needs_right`, `Logic::or` |
-//! | `a as T` | `CastAs::<T>::cast_as(a)` \[`as`\]; literals and types that are no path stay as they are |
+//! | `a as T` | `{ let v = a; CastAs::<T>::cast_as(v) }` \[`as`\]; literals and types that are no path stay as they are |
 //! | `2 + b` | `Lit(2) + b`: an unsuffixed integer on the left of `+ - * / %`; floats stay (`f32: Mul<Tile<T>>`) |
 //! | `x + y + z` | `(x + y) + z`, the parentheses located at the second operator, which so becomes the key of its location |
 //! | `let mut n = 0`, assigned by a later runtime loop or `if` | `let mut n = lift::<i32>(0)`; also `f32`, `bool`, and `n = 1` later |
@@ -36,7 +36,7 @@
 //! # Loops
 //!
 //! ```text
-//! { let mut l = for_begin(a, b, 1);              // [`for`]; `while` and `loop`: loop_begin() [`while`, `loop`]
+//! { let mut l = match (a, b) { (a, z) => for_begin(a, z, 1) };  // [start of `a`]; `while`, `loop`: loop_begin()
 //!   l.carry(&mut acc);                           // one a carried variable, [its first assignment in the body]
 //!   let mut live = false;
 //!   'body: { let i = l.enter();                  // `while`: l.enter(); l.test(cond);  `loop`: l.enter();
@@ -62,7 +62,7 @@
 //! # `if`
 //!
 //! ```text
-//! { let mut g = if_begin(cond);                                     // [`if`]
+//! { let mut g = match cond { c => if_begin(c) };                    // [start of `cond`, or its operator]
 //!   g.save(&mut q);                                                 // one a variable that an arm assigns
 //!   let t = if g.then() { 'then: { Some({ /* arm */ }) } } else { None };
 //!   g.out_then(&mut q);
@@ -169,13 +169,15 @@ fn expand(
         }
     }
     let body = rewriter.body(&mut function.block, &function.sig.output);
+    let (ranges, faults) = (rewriter.ranges, errors.to_tokens());
+    // In the body: rustc then knows that it is faulty, and does not report what follows from that.
+    let body = quote!(#faults #body);
     let at = function.sig.fn_token.span;
-    let source = rewriter.ranges.to_static(krate, at, item);
-    let whole = match role {
+    let source = ranges.to_static(krate, at, item);
+    match role {
         Role::Kernel => launch::kernel(krate, &function, &source, &body),
         Role::Helper => helper(krate, &function, &source, &body),
-    };
-    fallback::with_errors(whole, &errors)
+    }
 }
 
 /// The lints that generated code of this shape would raise.
@@ -186,6 +188,8 @@ pub(crate) fn allowed(at: Span) -> TokenStream {
         clippy::diverging_sub_expression,
         clippy::let_and_return,
         clippy::let_unit_value,
+        clippy::let_with_type_underscore,
+        clippy::match_single_binding,
         clippy::needless_borrow,
         clippy::op_ref,
         clippy::unit_arg
@@ -221,9 +225,12 @@ pub(crate) fn block_tokens(block: &Block) -> TokenStream {
 /// A construct around the place that is being rewritten.
 pub(crate) struct Frame {
     pub(crate) kind: FrameKind,
-    /// The Rust label of the construct, ours or (`named`) the user's.
+    /// The Rust label of the construct.
     pub(crate) label: Lifetime,
-    pub(crate) named: bool,
+    /// The label that the user gave it.
+    pub(crate) source_label: Option<Ident>,
+    /// A mistake that makes the construct's value meaningless.
+    pub(crate) fault: Option<syn::Error>,
     /// Did a jump use the label?
     pub(crate) used: bool,
     /// The variable that holds the construct's guard.
@@ -251,7 +258,16 @@ pub(crate) enum FrameKind {
 
 impl Frame {
     pub(crate) fn new(kind: FrameKind, label: Lifetime, guard: Ident) -> Self {
-        Frame { kind, label, named: false, used: false, guard, carried: Vec::new(), depth: 0 }
+        Frame {
+            kind,
+            label,
+            source_label: None,
+            fault: None,
+            used: false,
+            guard,
+            carried: Vec::new(),
+            depth: 0,
+        }
     }
 }
 
@@ -286,9 +302,9 @@ impl<'a> Rewriter<'a> {
         format_ident!("__tile_{role}{}", self.names, span = at.resolved_at(self.hygiene))
     }
 
-    pub(crate) fn label(&mut self) -> Lifetime {
+    pub(crate) fn label(&mut self, at: Span) -> Lifetime {
         self.names += 1;
-        Lifetime::new(&format!("'__tile_{}", self.names), self.hygiene)
+        Lifetime::new(&format!("'__tile_{}", self.names), at.resolved_at(self.hygiene))
     }
 
     fn local(&mut self, local: &mut syn::Local, rest: &[Stmt]) {
@@ -312,7 +328,7 @@ impl<'a> Rewriter<'a> {
     }
 
     fn closure(&mut self, c: &mut syn::ExprClosure) {
-        let (label, guard) = (self.label(), self.ident("closure", c.or1_token.span));
+        let (label, guard) = (self.label(c.or1_token.span), self.ident("closure", c.or1_token.span));
         self.frames.push(Frame::new(FrameKind::Closure, label, guard));
         self.scopes.enter();
         c.inputs.iter().for_each(|p| self.scopes.declare(p));
@@ -324,7 +340,7 @@ impl<'a> Rewriter<'a> {
     fn labelled_block(&mut self, b: &mut syn::ExprBlock) {
         let Some(label) = &b.label else { return self.visit_block_mut(&mut b.block) };
         let mut frame = Frame::new(FrameKind::Labelled, label.name.clone(), format_ident!("__tile_block"));
-        frame.named = true;
+        frame.source_label = Some(label.name.ident.clone());
         self.frames.push(frame);
         self.visit_block_mut(&mut b.block);
         self.frames.pop();
@@ -351,10 +367,10 @@ impl<'a> Rewriter<'a> {
             Expr::While(w) => self.while_loop(w),
             Expr::Loop(l) => Some(self.loop_loop(l)),
             Expr::Break(b) => {
-                self.loop_jump(b.break_token.span, "break", b.label.clone().as_ref(), b.expr.as_mut())
+                Some(self.loop_jump(b.break_token.span, "break", b.label.clone().as_ref(), b.expr.as_mut()))
             }
             Expr::Continue(c) => {
-                self.loop_jump(c.continue_token.span, "continue", c.label.clone().as_ref(), None)
+                Some(self.loop_jump(c.continue_token.span, "continue", c.label.clone().as_ref(), None))
             }
             Expr::Return(r) => Some(self.return_(r)),
             Expr::Binary(b) => self.binary(b),

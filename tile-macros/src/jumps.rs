@@ -8,6 +8,7 @@ use syn::{Block, Expr, ExprReturn, Lifetime, ReturnType, Type};
 use crate::expand::{Frame, FrameKind, Rewriter, block_tokens};
 use crate::flow::{Counts, Exits, diverges};
 use crate::messages;
+use crate::ops::without_parens;
 
 impl Rewriter<'_> {
     /// Which jumps written here are recorded in the kernel and then leave the constructs around one by one.
@@ -44,23 +45,31 @@ impl Rewriter<'_> {
         word: &str,
         label: Option<&Lifetime>,
         value: Option<&mut Box<Expr>>,
-    ) -> Option<Expr> {
-        let target = match label {
-            Some(label) => self.frames.iter().rposition(|f| f.named && f.label.ident == label.ident),
-            None => self.frames.iter().rposition(|f| matches!(f.kind, FrameKind::Runtime | FrameKind::Host)),
+    ) -> Expr {
+        let target = match self.target(at, word, label) {
+            Ok(target) => target,
+            Err(error) => return messages::instead_of_jump(&error),
         };
         let value = value.map(|value| {
             self.visit_expr_mut(value);
             value.clone()
         });
-        // What has no target was reported, by `check` or by rustc.
-        let target = target?;
         if self.frames[target].kind != FrameKind::Runtime {
+            if label.is_none() && target + 1 == self.frames.len() {
+                let (word, value) = (syn::Ident::new(word, at), value); // nothing of ours in between
+                return Expr::Verbatim(quote_spanned!(at=> #word #value));
+            }
             self.frames[target].used = true;
             let checks = self.host_checks(at, target);
             let (word, label) = (syn::Ident::new(word, at), located(&self.frames[target].label, at));
-            let value = value.map(|value| quote_spanned!(at=> { #value }));
-            return Some(Expr::Verbatim(quote_spanned!(at=> { #checks #word #label #value })));
+            let Some(value) = value else {
+                return Expr::Verbatim(quote_spanned!(at=> { #checks #word #label }));
+            };
+            let (v, value) = (self.ident("value", at), without_parens(&value));
+            return Expr::Verbatim(quote_spanned!(at=> { let #v: _ = #value; #checks #word #label #v }));
+        }
+        if value.is_some() {
+            self.frames[target].fault = Some(syn::Error::new(at, messages::BREAK_VALUE));
         }
         let frame = &self.frames[target];
         if let Some(hidden) = frame.carried.iter().find(|v| self.scopes.hidden_since(frame.depth, v)) {
@@ -71,7 +80,29 @@ impl Rewriter<'_> {
         self.ranges.note_between(at, at, at);
         let method = syn::Ident::new(if word == "break" { "brk" } else { "cont" }, at);
         let jump = self.jump(at);
-        Some(Expr::Verbatim(quote_spanned!(at=> { #out #guard.#method(); #jump })))
+        Expr::Verbatim(quote_spanned!(at=> { #out #guard.#method(); #jump }))
+    }
+
+    /// The frame that a `break` or `continue` leaves.
+    fn target(&self, at: Span, word: &str, label: Option<&Lifetime>) -> syn::Result<usize> {
+        let mut crossed = false;
+        for (i, frame) in self.frames.iter().enumerate().rev() {
+            let runtime = frame.kind == FrameKind::Runtime;
+            match label {
+                _ if frame.kind == FrameKind::Closure => break,
+                Some(label) if frame.source_label.as_ref() == Some(&label.ident) => {
+                    let fault = crossed || runtime;
+                    let error = || syn::Error::new(label.span(), messages::LABELLED_JUMP);
+                    return if fault { Err(error()) } else { Ok(i) };
+                }
+                None if runtime || frame.kind == FrameKind::Host => return Ok(i),
+                _ => crossed |= runtime,
+            }
+        }
+        Err(match label {
+            Some(label) => syn::Error::new(label.span(), messages::unknown_label(&label.ident.to_string())),
+            None => syn::Error::new(at, messages::outside_loop(word)),
+        })
     }
 
     /// A host jump out of frame `target` crosses these arms; under a run-time condition that is an error of the
@@ -88,19 +119,20 @@ impl Rewriter<'_> {
 
     pub(crate) fn return_(&mut self, r: &mut ExprReturn) -> Expr {
         let at = r.return_token.span;
+        let around =
+            self.frames.iter().rposition(|f| matches!(f.kind, FrameKind::Closure | FrameKind::Scope));
+        let inside = &self.frames[around.map_or(0, |i| i + 1)..];
+        if inside.iter().any(|f| f.kind == FrameKind::Runtime) {
+            return messages::instead_of_jump(&syn::Error::new(at, messages::RETURN_IN_LOOP));
+        }
         if let Some(value) = &mut r.expr {
             self.visit_expr_mut(value);
         }
         let value = r.expr.take();
-        let around =
-            self.frames.iter().rposition(|f| matches!(f.kind, FrameKind::Closure | FrameKind::Scope));
         let Some(around) = around else { return Expr::Verbatim(quote_spanned!(at=> return #value)) };
         if self.frames[around].kind == FrameKind::Closure {
             let checks = self.host_checks(at, around);
             return Expr::Verbatim(quote_spanned!(at=> { #checks return #value }));
-        }
-        if self.frames[around..].iter().any(|f| f.kind == FrameKind::Runtime) {
-            return Expr::Verbatim(quote_spanned!(at=> ::core::unreachable!())); // reported by `check`
         }
         self.ranges.note(at, &r.return_token);
         let scope = self.frames[around].guard.clone();
@@ -117,7 +149,7 @@ impl Rewriter<'_> {
             let stmts = &block.stmts;
             return quote_spanned!(at=> #(#stmts)*);
         }
-        let (scope, result, label) = (self.ident("scope", at), self.ident("result", at), self.label());
+        let (scope, result, label) = (self.ident("scope", at), self.ident("result", at), self.label(at));
         let ends_early = diverges(block);
         self.frames.push(Frame::new(FrameKind::Scope, label.clone(), scope.clone()));
         self.visit_block_mut(block);

@@ -26,7 +26,10 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Attribute, FnArg, GenericParam, Generics, ItemFn, Pat, PatType, Type};
+use syn::{
+    Attribute, FnArg, GenericParam, Generics, ItemFn, Pat, PatType, Type, WhereClause, WherePredicate,
+    parse_quote_spanned,
+};
 
 use crate::args::Krate;
 use crate::expand::{allowed, split_attributes};
@@ -65,6 +68,13 @@ impl<'a> Param<'a> {
         quote_spanned!(at=> #cfgs #ident: <#ty as #param>::Host<'__tile>)
     }
 
+    /// `P: KernelParam`, which makes rustc report a type that is none once. A predicate takes no `#[cfg]`.
+    fn bound(&self, krate: &Krate) -> Option<WherePredicate> {
+        let (ty, at) = (self.ty, self.ty.span());
+        let param = krate.private(at, "KernelParam");
+        self.cfgs().is_empty().then(|| parse_quote_spanned!(at=> #ty: #param))
+    }
+
     fn bind(&self, krate: &Krate) -> TokenStream {
         let (ident, name, ty, cfgs, at) = (&self.ident, &self.name, self.ty, self.cfgs(), self.ty.span());
         let param = krate.private(at, "KernelParam");
@@ -98,7 +108,7 @@ pub(crate) fn kernel(
         .collect();
     let (outer, _) = split_attributes(function);
     let (vis, name) = (&function.vis, &sig.ident);
-    let (generics, where_clause) = (&sig.generics.params, &sig.generics.where_clause);
+    let (generics, where_clause) = (&sig.generics.params, where_clause(krate, function, &params));
     let host = params.iter().map(|p| p.host(krate));
     let bind = params.iter().map(|p| p.bind(krate));
     let mutable = (!params.is_empty()).then(|| quote_spanned!(at=> mut));
@@ -108,7 +118,7 @@ pub(crate) fn kernel(
     let (result, text, turbofish) = (krate.path(at), name.unraw().to_string(), turbofish(&sig.generics, at));
     quote_spanned!(at=>
         #(#outer)*
-        #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+        #[allow(clippy::too_many_arguments, clippy::type_complexity, trivial_bounds)]
         #vis fn #name<'__tile, #generics>(#(#host),*) -> #result::Launch<'__tile> #where_clause {
             #source
             #stage
@@ -127,7 +137,7 @@ pub(crate) fn kernel(
 fn stage(krate: &Krate, function: &ItemFn, params: &[Param], body: &TokenStream) -> TokenStream {
     let at = function.sig.fn_token.span;
     let (name, generics) = (&function.sig.ident, &function.sig.generics);
-    let (params_of, where_clause) = (&generics.params, &generics.where_clause);
+    let (params_of, where_clause) = (&generics.params, where_clause(krate, function, params));
     let (_, inner) = split_attributes(function);
     let (allowed, cx) = (allowed(at), krate.private(at, "StageArgs"));
     let values = params.iter().map(|p| p.stage(krate));
@@ -140,6 +150,16 @@ fn stage(krate: &Krate, function: &ItemFn, params: &[Param], body: &TokenStream)
         #unused
         #block
     })
+}
+
+/// The user's predicates and one for each parameter's type.
+fn where_clause(krate: &Krate, function: &ItemFn, params: &[Param]) -> Option<WhereClause> {
+    let bounds: Vec<_> = params.iter().filter_map(|p| p.bound(krate)).collect();
+    let mut generics = function.sig.generics.clone();
+    if !bounds.is_empty() {
+        generics.make_where_clause().predicates.extend(bounds);
+    }
+    generics.where_clause
 }
 
 fn turbofish(generics: &Generics, at: Span) -> TokenStream {

@@ -2,12 +2,14 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprRange, ExprWhile, Pat, RangeLimits};
 
 use crate::expand::{Frame, FrameKind, Rewriter, block_tokens};
 use crate::flow::has_let;
 use crate::literals::is_number;
+use crate::messages;
 use crate::ranges::ends;
 use crate::scope::{Assigned, condition_patterns};
 
@@ -18,7 +20,7 @@ pub(crate) enum ForKind<'a> {
     /// A range that a runtime loop cannot count over.
     BadRange(&'a ExprRange),
     /// A range behind `.rev()`.
-    Reversed(&'a ExprRange),
+    Reversed,
     /// `unroll(..)`: host code.
     Unroll,
     /// Anything else.
@@ -30,7 +32,7 @@ pub(crate) fn classify(f: &ExprForLoop) -> ForKind<'_> {
         Expr::Range(r) => range(r, None),
         Expr::MethodCall(m) => match bare(&m.receiver) {
             Expr::Range(r) if m.method == "step_by" && m.args.len() == 1 => range(r, m.args.first()),
-            Expr::Range(r) if m.method == "rev" => ForKind::Reversed(r),
+            Expr::Range(_) if m.method == "rev" => ForKind::Reversed,
             _ => ForKind::Other,
         },
         Expr::Call(c) => match &*c.func {
@@ -38,6 +40,18 @@ pub(crate) fn classify(f: &ExprForLoop) -> ForKind<'_> {
             _ => ForKind::Other,
         },
         _ => ForKind::Other,
+    }
+}
+
+/// Why there is no such loop, and what to write instead.
+fn fault(kind: &ForKind, expr: &Expr) -> syn::Error {
+    match kind {
+        ForKind::BadRange(r) if r.start.is_some() && r.end.is_some() => {
+            syn::Error::new_spanned(r, messages::INCLUSIVE_RANGE)
+        }
+        ForKind::BadRange(r) => syn::Error::new_spanned(r, messages::OPEN_RANGE),
+        ForKind::Reversed => syn::Error::new_spanned(expr, messages::REVERSED_RANGE),
+        _ => syn::Error::new_spanned(expr, messages::NOT_A_RANGE),
     }
 }
 
@@ -67,6 +81,7 @@ struct RuntimeLoop {
     /// The condition, evaluated in every round.
     test: Option<TokenStream>,
     carried: Vec<Ident>,
+    label: Option<syn::Label>,
     attrs: Vec<syn::Attribute>,
 }
 
@@ -75,18 +90,21 @@ impl Rewriter<'_> {
         let at = f.for_token.span;
         let (start, end, step) = match classify(f) {
             ForKind::Range { start, end, step } => (start.clone(), end.clone(), step.cloned()),
-            // Reported by `check`; what follows only keeps later errors away.
-            ForKind::BadRange(r) | ForKind::Reversed(r) => {
-                let zero = || Box::new(syn::parse_quote!(0));
-                (*r.start.clone().unwrap_or_else(zero), *r.end.clone().unwrap_or_else(zero), None)
+            ForKind::Unroll => {
+                self.visit_expr_mut(&mut f.expr);
+                self.host_for(f);
+                return None;
             }
-            ForKind::Unroll | ForKind::Other => {
+            faulty => {
+                *f.expr = messages::in_place(&fault(&faulty, &f.expr));
                 self.host_for(f);
                 return None;
             }
         };
-        self.ranges.note_between(at, at, ends(quote::ToTokens::to_token_stream(&f.expr), at).1);
+        let whole = ends(quote::ToTokens::to_token_stream(&f.expr), at);
+        self.ranges.note_between(at, at, whole.1);
         let begin = self.for_begin(at, start, end, step);
+        self.ranges.note_between(ends(begin.clone(), at).0, at, whole.1);
         let carried = self.scopes.carried(|a| {
             a.declare(&f.pat);
             syn::visit::Visit::visit_block(a, &f.body);
@@ -97,6 +115,7 @@ impl Rewriter<'_> {
             pattern: Some((*f.pat).clone()),
             test: None,
             carried,
+            label: f.label.take(),
             attrs: std::mem::take(&mut f.attrs),
         };
         Some(self.runtime_loop(parts, &mut f.body))
@@ -115,8 +134,11 @@ impl Rewriter<'_> {
             }
             None => quote_spanned!(at=> 1),
         };
-        let for_begin = self.krate.private(at, "for_begin");
-        quote_spanned!(at=> #for_begin(#start, #end, #step))
+        // One place for the call and its arguments, so that a bound that fails is reported once.
+        let at = ends(quote!(#start), at).0;
+        let (for_begin, a, z) =
+            (self.krate.private(at, "for_begin"), self.ident("start", at), self.ident("end", at));
+        quote_spanned!(at=> match (#start, #end) { (#a, #z) => #for_begin(#a, #z, #step) })
     }
 
     pub(crate) fn while_loop(&mut self, w: &mut ExprWhile) -> Option<Expr> {
@@ -125,12 +147,14 @@ impl Rewriter<'_> {
             self.host_while(w);
             return None;
         }
-        self.ranges.note_between(at, at, ends(quote::ToTokens::to_token_stream(&w.cond), at).1);
         let carried = self.scopes.carried(|a| {
             syn::visit::Visit::visit_expr(a, &w.cond);
             syn::visit::Visit::visit_block(a, &w.body);
         });
+        self.ranges.note_between(at, at, ends(quote::ToTokens::to_token_stream(&w.cond), at).1);
+        let written = w.cond.clone();
         self.visit_expr_mut(&mut w.cond);
+        self.ranges.note(w.cond.span(), &written);
         let (cond, begin) = (&w.cond, self.krate.private(at, "loop_begin"));
         let parts = RuntimeLoop {
             at,
@@ -138,6 +162,7 @@ impl Rewriter<'_> {
             pattern: None,
             test: Some(quote!(#cond)),
             carried,
+            label: w.label.take(),
             attrs: std::mem::take(&mut w.attrs),
         };
         Some(self.runtime_loop(parts, &mut w.body))
@@ -154,18 +179,20 @@ impl Rewriter<'_> {
             pattern: None,
             test: None,
             carried,
+            label: l.label.take(),
             attrs: std::mem::take(&mut l.attrs),
         };
         self.runtime_loop(parts, &mut l.body)
     }
 
     fn runtime_loop(&mut self, parts: RuntimeLoop, body: &mut Block) -> Expr {
-        let RuntimeLoop { at, begin, pattern, test, carried, attrs } = parts;
+        let RuntimeLoop { at, begin, pattern, test, carried, label: source_label, attrs } = parts;
         let guard = self.ident("loop", at);
-        let label = self.label();
+        let label = self.label(at);
         let mut frame = Frame::new(FrameKind::Runtime, label.clone(), guard.clone());
         frame.carried.clone_from(&carried);
         frame.depth = self.scopes.depth();
+        frame.source_label = source_label.map(|l| l.name.ident);
         self.frames.push(frame);
         self.scopes.enter();
         if let Some(pattern) = &pattern {
@@ -173,7 +200,8 @@ impl Rewriter<'_> {
         }
         self.visit_block_mut(body);
         self.scopes.leave();
-        let jumped = self.frames.pop().is_some_and(|f| f.used);
+        let (jumped, fault) = self.frames.pop().map_or((false, None), |f| (f.used, f.fault));
+        let fault = fault.map(|error| error.to_compile_error());
         // After the body: an assignment's own extent is the better one.
         for variable in &carried {
             self.ranges.note(variable.span(), variable);
@@ -184,7 +212,10 @@ impl Rewriter<'_> {
             Some(pattern) => quote_spanned!(at=> let #pattern = #guard.enter();),
             None => quote_spanned!(at=> #guard.enter();),
         };
-        let test = test.map(|test| quote_spanned!(at=> #guard.test(#test);));
+        let test = test.map(|test| {
+            let at = ends(test.clone(), at).0;
+            quote_spanned!(at=> #guard.test(#test);)
+        });
         let each = |method: &str, borrow: fn(Span, &Ident) -> TokenStream| -> TokenStream {
             carried
                 .iter()
@@ -210,11 +241,12 @@ impl Rewriter<'_> {
         } else {
             quote_spanned!(at=> { #enter #test #body } #out #guard.end(true);)
         };
-        Expr::Verbatim(quote_spanned!(at=> #(#attrs)* { let mut #guard = #begin; #carry #staged #result }))
+        Expr::Verbatim(
+            quote_spanned!(at=> #(#attrs)* { let mut #guard = #begin; #carry #staged #result #fault }),
+        )
     }
 
     fn host_for(&mut self, f: &mut ExprForLoop) {
-        self.visit_expr_mut(&mut f.expr);
         let pattern = f.pat.clone();
         self.host_loop(&mut f.label, f.for_token.span, |s| s.scopes.declare(&pattern), &mut f.body);
     }
@@ -233,9 +265,9 @@ impl Rewriter<'_> {
         declare: impl FnOnce(&mut Self),
         body: &mut Block,
     ) {
-        let name = label.as_ref().map_or_else(|| self.label(), |l| l.name.clone());
+        let name = label.as_ref().map_or_else(|| self.label(at), |l| l.name.clone());
         let mut frame = Frame::new(FrameKind::Host, name.clone(), self.ident("host", at));
-        frame.named = label.is_some();
+        frame.source_label = label.as_ref().map(|l| l.name.ident.clone());
         self.frames.push(frame);
         self.scopes.enter();
         declare(self);

@@ -1,8 +1,8 @@
 //! Every text that a user can see, and the list in which errors gather.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
-use syn::Error;
+use quote::{ToTokens, quote};
+use syn::{Error, Expr};
 
 /// The errors of one attribute, in source order of discovery.
 #[derive(Default)]
@@ -27,9 +27,22 @@ impl Errors {
         self.0.is_empty()
     }
 
+    /// As macro calls: items at the top level, statements in a body.
     pub(crate) fn to_tokens(&self) -> TokenStream {
         self.0.iter().map(Error::to_compile_error).collect()
     }
+}
+
+/// An expression that is the error. Its type is rustc's error type, so that nothing that follows from the mistake is
+/// reported as well.
+pub(crate) fn in_place(error: &Error) -> Expr {
+    Expr::Verbatim(error.to_compile_error())
+}
+
+/// As [`in_place`], where the mistake was a jump: what stood there did not end either.
+pub(crate) fn instead_of_jump(error: &Error) -> Expr {
+    let error = error.to_compile_error();
+    Expr::Verbatim(quote!({ #error ::core::unreachable!() }))
 }
 
 // The attribute and the signature.
@@ -64,6 +77,10 @@ pub(crate) const BREAK_VALUE: &str =
 pub(crate) const RETURN_IN_LOOP: &str =
     "`return` cannot leave a runtime loop; set a variable, `break`, and return after the loop";
 pub(crate) const JUMP_IN_OPERAND: &str = "the right side of `&&` and `||` cannot jump, because a runtime condition evaluates both sides; write an `if`";
+
+pub(crate) fn unknown_label(label: &str) -> String {
+    format!("no loop or block around this has the label `'{label}`")
+}
 
 pub(crate) fn outside_loop(word: &str) -> String {
     format!("`{word}` outside of a loop")

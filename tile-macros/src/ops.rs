@@ -110,12 +110,12 @@ impl Rewriter<'_> {
         self.ranges.note(at, b);
         self.visit_expr_mut(&mut b.left);
         self.visit_expr_mut(&mut b.right);
-        let (left, right) = (&b.left, &b.right);
+        let (left, right) = (without_parens(&b.left), without_parens(&b.right));
         let (l, r) = (self.ident("left", at), self.ident("right", at));
         let needs = self.krate.private(at, &format!("{method}_needs_right"));
         let (logic, method) = (self.krate.private(at, "Logic"), syn::Ident::new(method, at));
         Expr::Verbatim(quote_spanned!(at=> {
-            let #l = #left;
+            let #l: _ = #left;
             let #r = if #needs(&#l) { ::core::option::Option::Some(#right) } else { ::core::option::Option::None };
             #logic::#method(#l, #r)
         }))
@@ -132,8 +132,10 @@ impl Rewriter<'_> {
         let at = c.as_token.span;
         self.ranges.note(at, c);
         self.visit_expr_mut(&mut c.expr);
-        let (value, ty, cast) = (&c.expr, &c.ty, self.krate.private(at, "CastAs"));
-        Some(Expr::Verbatim(quote_spanned!(at=> #cast::<#ty>::cast_as(#value))))
+        // One place for the call and its argument, so that a cast that does not exist is reported once.
+        let (value, ty, cast, v) =
+            (&c.expr, &c.ty, self.krate.private(at, "CastAs"), self.ident("value", at));
+        Some(Expr::Verbatim(quote_spanned!(at=> { let #v: _ = #value; #cast::<#ty>::cast_as(#v) })))
     }
 
     /// The keys of what is not rewritten but located at run time all the same.
@@ -147,6 +149,14 @@ impl Rewriter<'_> {
             Expr::Assign(a) => self.ranges.note(a.left.span(), a),
             _ => {}
         }
+    }
+}
+
+/// The expression for a place where its parentheses would be one pair too many.
+pub(crate) fn without_parens(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Paren(p) => without_parens(&p.expr),
+        e => e,
     }
 }
 
