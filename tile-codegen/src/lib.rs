@@ -1,5 +1,6 @@
 //! Tile IR and its compiler.
 
+pub mod compile;
 pub mod config;
 #[cfg(feature = "cpu")]
 pub mod cpu;
@@ -7,6 +8,8 @@ pub mod diag;
 pub mod dsl;
 pub mod ir;
 pub mod layout;
+pub mod lower;
 pub mod ops;
+pub mod passes;
 pub mod ptx;
 pub mod target;

@@ -1,6 +1,7 @@
 //! What it takes to move a tile from one layout to another.
 
 use super::gf2::{Span, combine};
+use super::ldmatrix::ldmatrix;
 use super::linear::{Layout, LayoutError};
 use super::shared::{SharedAccess, SharedLayout};
 
@@ -48,7 +49,7 @@ pub fn scratch(from: &Layout, to: &Layout, elem_bytes: usize) -> Result<SharedLa
         let others = row_major.iter().copied().filter(|&axis| axis != fastest);
         let order: Vec<usize> = (fastest < rank).then_some(fastest).into_iter().chain(others).collect();
         let shared = SharedLayout::swizzled(from.shape(), &order, elem_bytes)?;
-        let cost = cycles(from, &shared) + cycles(to, &shared);
+        let cost = cycles(from, &shared) + read_cycles(to, &shared);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, shared));
         }
@@ -60,6 +61,14 @@ pub fn scratch(from: &Layout, to: &Layout, elem_bytes: usize) -> Result<SharedLa
 fn cycles(layout: &Layout, shared: &SharedLayout) -> usize {
     let access = SharedAccess::new(layout, shared);
     access.vectors.len() * access.wavefronts().actual
+}
+
+/// The same for reading, by `ldmatrix` where the layout fits it.
+fn read_cycles(layout: &Layout, shared: &SharedLayout) -> usize {
+    match ldmatrix(layout, shared) {
+        Some(plan) => plan.steps.len() * plan.wavefronts().actual,
+        None => cycles(layout, shared),
+    }
 }
 
 fn check_same(from: &Layout, to: &Layout) -> Result<(), LayoutError> {

@@ -80,3 +80,22 @@ impl super::eval::Eval for Arange {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(Arange);
+
+impl super::lower::Lower for Arange {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let layout = cx.layout(cx.kernel.ops[id].results[0]).clone();
+        let thread = crate::layout::ThreadOffset { lane: *layout.lane(), warp: layout.warp().to_vec() };
+        let part = cx.linear(&thread);
+        let mut out = Vec::new();
+        for reg in 0..layout.num_regs() {
+            let value = cx.f.add_s32(part, layout.flat(reg, 0, 0));
+            out.push(cx.f.cvt(crate::lower::int_ty(self.elem), crate::ptx::Ty::U32, value));
+        }
+        cx.bind_result(id, out);
+    }
+}

@@ -50,3 +50,15 @@ impl super::eval::Eval for Barrier {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(Barrier);
+
+impl super::lower::Lower for Barrier {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let _ = id;
+        cx.f.bar_sync();
+    }
+}

@@ -60,3 +60,15 @@ impl super::eval::Eval for Bid {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(Bid);
+
+impl super::lower::Lower for Bid {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let block = cx.block_index();
+        cx.bind_result(id, vec![block[self.axis]]);
+    }
+}

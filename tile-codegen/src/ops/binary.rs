@@ -164,3 +164,110 @@ impl super::eval::Eval for Binary {
 }
 
 // ---- in PTX
+
+super::place::place_elementwise!(Binary);
+
+impl super::lower::Lower for Binary {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = &cx.kernel.ops[id];
+        let (a, b) = (op.operands[0], op.operands[1]);
+        let elem = cx.elem(a);
+        let (xs, ys) = (cx.values(a), cx.values(b));
+        let mut out = Vec::new();
+        match elem.class() {
+            Class::Float => {
+                for (&x, &y) in xs.iter().zip(&ys) {
+                    let (x, y) = (cx.widen(elem, x), cx.widen(elem, y));
+                    out.push(self.lower_float(cx, x, y));
+                }
+                out = cx.narrow_all(elem, &out);
+            }
+            Class::Int => out.extend(xs.iter().zip(&ys).map(|(&x, &y)| self.lower_int(cx, elem, x, y))),
+            Class::Bool => {
+                let op = match self.op {
+                    BinaryOp::Or => PredOp::Or,
+                    BinaryOp::Xor => PredOp::Xor,
+                    _ => PredOp::And,
+                };
+                for (x, y) in xs.into_iter().zip(ys) {
+                    let (x, y) = (cx.in_reg(elem, x), cx.in_reg(elem, y));
+                    out.push(cx.f.pred(op, x, y).into());
+                }
+            }
+        }
+        cx.bind_result(id, out);
+    }
+}
+
+use crate::ir::Elem;
+use crate::lower::{LowerCx, int_ty};
+use crate::ptx::{Cmp, FloatOp, IntOp, Operand, PredOp, Ty};
+
+impl Binary {
+    fn lower_float(&self, cx: &mut LowerCx<'_>, x: Operand, y: Operand) -> Operand {
+        let op = match self.op {
+            BinaryOp::Add => FloatOp::Add,
+            BinaryOp::Sub => FloatOp::Sub,
+            BinaryOp::Mul => FloatOp::Mul,
+            BinaryOp::Div => FloatOp::DivFull,
+            BinaryOp::Minimum => FloatOp::Min,
+            BinaryOp::Maximum => FloatOp::Max,
+            BinaryOp::MinimumNan => FloatOp::MinNan,
+            BinaryOp::MaximumNan => FloatOp::MaxNan,
+            BinaryOp::Rem | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+                return x;
+            }
+        };
+        cx.f.float(op, Ty::F32, x, y).into()
+    }
+
+    fn lower_int(&self, cx: &mut LowerCx<'_>, elem: Elem, x: Operand, y: Operand) -> Operand {
+        let ty = int_ty(elem);
+        let (bits, width) = if elem == Elem::I64 { (Ty::B64, 64) } else { (Ty::B32, 32) };
+        match self.op {
+            BinaryOp::Add => cx.f.int(IntOp::Add, ty, x, y),
+            BinaryOp::Sub => cx.f.int(IntOp::Sub, ty, x, y),
+            BinaryOp::Mul => cx.f.int(IntOp::MulLo, ty, x, y),
+            BinaryOp::Div => self.divide(cx, IntOp::Div, ty, x, y, Operand::Imm(0)),
+            BinaryOp::Rem => self.divide(cx, IntOp::Rem, ty, x, y, x),
+            BinaryOp::Minimum | BinaryOp::MinimumNan => cx.f.int(IntOp::Min, ty, x, y),
+            BinaryOp::Maximum | BinaryOp::MaximumNan => cx.f.int(IntOp::Max, ty, x, y),
+            BinaryOp::And => cx.f.int(IntOp::And, bits, x, y),
+            BinaryOp::Or => cx.f.int(IntOp::Or, bits, x, y),
+            BinaryOp::Xor => cx.f.int(IntOp::Xor, bits, x, y),
+            BinaryOp::Shl | BinaryOp::Shr => {
+                let amount = cx.f.int(IntOp::And, bits, y, width - 1);
+                let amount = if elem == Elem::I64 { cx.f.cvt(Ty::U32, Ty::S64, amount) } else { amount };
+                if self.op == BinaryOp::Shl {
+                    cx.f.int(IntOp::Shl, bits, x, amount)
+                } else {
+                    cx.f.int(IntOp::Shr, ty, x, amount)
+                }
+            }
+        }
+    }
+
+    /// A zero divisor has a defined result, which the instruction has not.
+    fn divide(
+        &self,
+        cx: &mut LowerCx<'_>,
+        op: IntOp,
+        ty: Ty,
+        x: Operand,
+        y: Operand,
+        by_zero: Operand,
+    ) -> Operand {
+        let quotient = cx.f.int(op, ty, x, y);
+        match y {
+            Operand::Imm(0) => by_zero,
+            Operand::Imm(_) => quotient,
+            _ => {
+                let zero = cx.f.setp(Cmp::Eq, ty, y, 0);
+                cx.f.selp(ty, by_zero, quotient, zero)
+            }
+        }
+    }
+}

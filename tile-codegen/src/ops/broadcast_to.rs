@@ -121,3 +121,46 @@ impl super::eval::Eval for BroadcastTo {
 }
 
 // ---- in PTX
+
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+impl Place for BroadcastTo {
+    /// Any layout: the operand is small, and its users know better.
+    fn natural(&self, _: &PlaceCx<'_>, _: &[Option<Natural>]) -> Option<Natural> {
+        None
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], result: Option<&Layout>) -> Vec<Want> {
+        let (Some(result), Some(x)) = (result, cx.tile(0)) else { return vec![Want::Any] };
+        cx.all(&operand_layout(x, result))
+    }
+}
+
+/// The layout of the operand in which every thread holds what it needs for `result`.
+pub(crate) fn operand_layout(x: &TileType, result: &Layout) -> Layout {
+    let missing = result.shape().len() - x.rank();
+    let grown = |axis: &usize| *axis < missing || x.shape[axis - missing] != result.shape()[*axis];
+    let axes: Vec<usize> = (0..result.shape().len()).filter(grown).collect();
+    result.project(&axes).reshape(&x.shape).expect("a projected layout has the operand's elements")
+}
+
+impl super::lower::Lower for BroadcastTo {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = &cx.kernel.ops[id];
+        let (x, result) = (op.operands[0], op.results[0]);
+        let (tile, layout) = (cx.kernel.tile(x).clone(), cx.layout(result).clone());
+        let values = cx.values(x);
+        let out = if tile.rank() == 0 {
+            vec![values[0]; layout.num_regs()]
+        } else {
+            let missing = layout.shape().len() - tile.rank();
+            let grown = |axis: &usize| *axis < missing || tile.shape[axis - missing] != layout.shape()[*axis];
+            let axes: Vec<usize> = (0..layout.shape().len()).filter(grown).collect();
+            layout.project_map(&axes).into_iter().map(|r| values[r]).collect()
+        };
+        cx.bind_result(id, out);
+    }
+}

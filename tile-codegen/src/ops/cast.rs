@@ -77,3 +77,23 @@ impl super::eval::Eval for Cast {
 }
 
 // ---- in PTX
+
+super::place::place_elementwise!(Cast);
+
+impl super::lower::Lower for Cast {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let x = cx.kernel.ops[id].operands[0];
+        let from = cx.elem(x);
+        let values = cx.values(x);
+        let out = if from.is_float() && self.elem.is_float() && from != self.elem {
+            let wide: Vec<_> = values.into_iter().map(|v| cx.widen(from, v)).collect();
+            cx.narrow_all(self.elem, &wide)
+        } else {
+            values.into_iter().map(|v| cx.convert(from, self.elem, v)).collect()
+        };
+        cx.bind_result(id, out);
+    }
+}

@@ -104,3 +104,48 @@ impl super::eval::Eval for Compare {
 }
 
 // ---- in PTX
+
+super::place::place_elementwise!(Compare);
+
+impl super::lower::Lower for Compare {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        use crate::ptx::{Cmp, PredOp, Ty};
+        let op = &cx.kernel.ops[id];
+        let (a, b) = (op.operands[0], op.operands[1]);
+        let elem = cx.elem(a);
+        let pairs: Vec<_> = cx.values(a).into_iter().zip(cx.values(b)).collect();
+        let mut out = Vec::new();
+        for (x, y) in pairs {
+            out.push(if elem == Elem::Bool {
+                let (x, y) = (cx.in_reg(elem, x), cx.in_reg(elem, y));
+                let differ = cx.f.pred(PredOp::Xor, x, y);
+                if self.op == CompareOp::Ne { differ.into() } else { cx.f.pred_not(differ).into() }
+            } else {
+                let (x, y) = (cx.widen(elem, x), cx.widen(elem, y));
+                let (cmp, ty) = match self.op {
+                    CompareOp::Ne if elem.is_float() => (Cmp::Neu, Ty::F32),
+                    op => (op.ptx(), if elem.is_float() { Ty::F32 } else { crate::lower::int_ty(elem) }),
+                };
+                cx.f.setp(cmp, ty, x, y).into()
+            });
+        }
+        cx.bind_result(id, out);
+    }
+}
+
+impl CompareOp {
+    fn ptx(self) -> crate::ptx::Cmp {
+        use crate::ptx::Cmp;
+        match self {
+            CompareOp::Eq => Cmp::Eq,
+            CompareOp::Ne => Cmp::Ne,
+            CompareOp::Lt => Cmp::Lt,
+            CompareOp::Le => Cmp::Le,
+            CompareOp::Gt => Cmp::Gt,
+            CompareOp::Ge => Cmp::Ge,
+        }
+    }
+}

@@ -89,3 +89,41 @@ impl super::eval::Eval for Constant {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(Constant);
+
+impl super::lower::Lower for Constant {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let operand = literal_operand(self.value, self.elem);
+        let operand = match self.elem {
+            // A predicate has no literal form.
+            Elem::Bool => cx.in_reg(self.elem, operand).into(),
+            Elem::F32 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I32 | Elem::I64 | Elem::U32 => operand,
+        };
+        cx.bind_result(id, vec![operand]);
+    }
+}
+
+/// A literal as an operand: the bits of 16-bit floats, 0 or 1 for `bool`.
+pub(crate) fn literal_operand(value: Literal, elem: Elem) -> crate::ptx::Operand {
+    use crate::ptx::Operand;
+    let float = value.as_f64();
+    match (elem, value) {
+        (Elem::F32, _) => Operand::f32(float as f32),
+        (Elem::TF32, _) => Operand::F32(tf32_bits(float as f32)),
+        (Elem::F16, _) => Operand::Imm(i64::from(half::f16::from_f64(float).to_bits())),
+        (Elem::BF16, _) => Operand::Imm(i64::from(half::bf16::from_f64(float).to_bits())),
+        (Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool, Literal::Int(i)) => Operand::Imm(i),
+        (Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool, Literal::Bool(b)) => Operand::Imm(i64::from(b)),
+        (Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool, Literal::Float(_)) => Operand::Imm(float as i64),
+    }
+}
+
+/// Rounds to the 10-bit mantissa of tf32, to nearest with ties away from zero, as `cvt.rna.tf32` does.
+fn tf32_bits(x: f32) -> u32 {
+    let bits = x.to_bits();
+    if x.is_finite() { bits.wrapping_add(0x1000) & !0x1fff } else { bits }
+}

@@ -88,3 +88,84 @@ macro_rules! jumps {
 jumps! { For Loop If Scope Yield Break Continue Exit }
 
 // ---- in PTX
+
+super::place::place_nothing!(For);
+super::place::place_nothing!(Loop);
+super::place::place_nothing!(If);
+super::place::place_nothing!(Scope);
+super::place::place_nothing!(Yield);
+super::place::place_nothing!(Break);
+super::place::place_nothing!(Continue);
+super::place::place_nothing!(Exit);
+
+impl super::lower::Lower for For {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_for(id);
+    }
+}
+
+impl super::lower::Lower for Loop {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_loop(id);
+    }
+}
+
+impl super::lower::Lower for If {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_if(id);
+    }
+}
+
+impl super::lower::Lower for Scope {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_scope(id);
+    }
+}
+
+impl super::lower::Lower for Yield {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_yield(id);
+    }
+}
+
+impl super::lower::Lower for Break {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_break(id);
+    }
+}
+
+impl super::lower::Lower for Continue {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_continue(id);
+    }
+}
+
+impl super::lower::Lower for Exit {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.lower_exit(id);
+    }
+}

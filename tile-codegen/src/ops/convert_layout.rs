@@ -49,3 +49,24 @@ impl super::eval::Eval for ConvertLayout {
 }
 
 // ---- in PTX
+
+use crate::layout::{Conversion, conversion};
+
+super::place::place_nothing!(ConvertLayout);
+
+impl super::lower::Lower for ConvertLayout {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = &cx.kernel.ops[id];
+        let (x, result) = (op.operands[0], op.results[0]);
+        let values = cx.values(x);
+        let map = match conversion(cx.layout(x), cx.layout(result)) {
+            Ok(Conversion::Registers(map)) => map,
+            Ok(Conversion::Identity | Conversion::Shared) | Err(_) => (0..values.len()).collect(),
+        };
+        let out = map.into_iter().map(|r| values[r]).collect();
+        cx.bind(result, out);
+    }
+}

@@ -52,3 +52,17 @@ impl super::eval::Eval for Extent {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(Extent);
+
+impl super::lower::Lower for Extent {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let tensor = cx.kernel.ops[id].operands[0];
+        let param = cx.kernel.params.iter().position(|p| p.value == tensor).expect("tensors are parameters");
+        let extent = cx.param(crate::lower::Slot::Extent { param, axis: self.axis });
+        cx.bind_result(id, vec![extent.into()]);
+    }
+}

@@ -96,3 +96,29 @@ impl super::eval::Eval for Extract {
 }
 
 // ---- in PTX
+
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+impl Place for Extract {
+    /// Any layout: the sub-tile is read out of shared memory.
+    fn natural(&self, _: &PlaceCx<'_>, _: &[Option<Natural>]) -> Option<Natural> {
+        None
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
+        let rank = cx.tile(0).map_or(0, |x| x.rank());
+        vec![Want::Shared((0..rank).rev().collect())]
+    }
+}
+
+impl super::lower::Lower for Extract {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        // `assign_layouts` has made it a read of shared memory, but for one-element tiles, which every thread holds.
+        let x = cx.kernel.ops[id].operands[0];
+        let values = cx.values(x);
+        cx.bind_result(id, values);
+    }
+}

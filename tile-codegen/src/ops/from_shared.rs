@@ -58,3 +58,19 @@ impl super::eval::Eval for FromShared {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(FromShared);
+
+impl super::lower::Lower for FromShared {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = &cx.kernel.ops[id];
+        let (x, result) = (op.operands[0], op.results[0]);
+        let (layout, at) = (cx.layout(result).clone(), cx.shared.tiles[&x]);
+        let shared = cx.kernel.ty(x).as_shared().expect("from_shared reads a shared tile").clone();
+        let out = cx.read_shared(shared.elem, &layout, &shared.layout, &self.origin, at);
+        cx.bind(result, out);
+    }
+}

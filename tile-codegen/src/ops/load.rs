@@ -107,3 +107,43 @@ impl super::eval::Eval for Load {
 }
 
 // ---- in PTX
+
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+/// Tiles up to this many elements are loaded in whatever layout each user wants: a second load of so little costs less
+/// than an exchange between threads.
+const RELOAD: usize = 512;
+
+impl Place for Load {
+    fn natural(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>]) -> Option<Natural> {
+        let tensor = cx.op.operands[0];
+        let mutable = cx.kernel.ty(tensor).as_tensor().is_some_and(|t| t.mutable);
+        if cx.result().numel() <= RELOAD && !mutable {
+            return None;
+        }
+        Some(Natural {
+            layout: crate::lower::global::coalesced(cx.kernel, tensor, cx.result(), cx.num_warps),
+            weight: 1,
+        })
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
+        vec![Want::Any; cx.op.operands.len()]
+    }
+}
+
+impl super::lower::Lower for Load {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = &cx.kernel.ops[id];
+        let (tensor, result) = (op.operands[0], op.results[0]);
+        let layout = cx.layout(result).clone();
+        let window = cx.window(tensor, &layout, &op.operands[1..].to_vec());
+        let ty = cx.kernel.ty(tensor).as_tensor().expect("load reads a tensor").clone();
+        let pad = super::constant::literal_operand(self.pad, ty.elem);
+        let values = cx.load_window(&window, !ty.mutable, pad);
+        cx.bind(result, values);
+    }
+}

@@ -126,3 +126,209 @@ impl super::eval::Eval for Mma {
 }
 
 // ---- in PTX
+
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+use crate::layout::{WarpGrid, mma_a, mma_acc, mma_b};
+
+/// How a product is computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Path {
+    /// `mma.sync` on tensor cores, warps sharing the tile by this grid.
+    TensorCore(WarpGrid),
+    /// FMAs on a register tile, operands read from shared memory.
+    Fma,
+}
+
+/// The sizes of a product: batch, m, n, k.
+pub(crate) fn sizes(a: &TileType, acc: &TileType) -> [usize; 4] {
+    let rank = acc.rank();
+    let batch = if rank == 3 { acc.shape[0] } else { 1 };
+    [batch, acc.shape[rank - 2], acc.shape[rank - 1], a.shape[rank - 1]]
+}
+
+impl Mma {
+    /// The path of a product of these types. `chained` keeps all of a row in one warp.
+    pub(crate) fn path(a: &TileType, acc: &TileType, num_warps: usize, chained: bool) -> Path {
+        let [batch, m, n, k] = sizes(a, acc);
+        let least_k = match a.elem {
+            Elem::F16 | Elem::BF16 => 16,
+            Elem::TF32 => 8,
+            Elem::F32 | Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool => return Path::Fma,
+        };
+        if m < 16 || n < 8 || k < least_k {
+            return Path::Fma;
+        }
+        let batch = batch.min(num_warps);
+        let left = num_warps / batch;
+        let grids = (0..=left.trailing_zeros()).flat_map(|wm| {
+            (0..=left.trailing_zeros() - wm).map(move |wn| WarpGrid { batch, m: 1 << wm, n: 1 << wn })
+        });
+        let fits = grids.filter(|g| m / g.m >= 16 && n / g.n >= 8);
+        // Most warps first; then, in a chain, few columns of warps; else the fewest operand bytes for each warp.
+        let cost = |g: &WarpGrid| {
+            let traffic = m / g.m + n / g.n;
+            (num_warps / g.num_warps(), if chained { g.n } else { 0 }, traffic)
+        };
+        fits.min_by_key(cost).map_or(Path::Fma, Path::TensorCore)
+    }
+
+    /// The layouts of a, b and the accumulator on tensor cores; warps beyond the grid hold copies.
+    pub(crate) fn fragments(
+        a: &TileType,
+        b: &TileType,
+        acc: &TileType,
+        grid: WarpGrid,
+        num_warps: usize,
+    ) -> [Layout; 3] {
+        let bytes = a.elem.bytes();
+        let widen = |layout: Result<Layout, crate::layout::LayoutError>| {
+            let layout = layout.expect("the path was chosen to fit");
+            let mut warp = layout.warp().to_vec();
+            warp.resize(num_warps.trailing_zeros() as usize, 0);
+            Layout::new(layout.shape().to_vec(), layout.reg().to_vec(), *layout.lane(), warp)
+                .expect("replicated warps keep a layout valid")
+        };
+        [
+            widen(mma_a(&a.shape, grid, bytes)),
+            widen(mma_b(&b.shape, grid, bytes)),
+            widen(mma_acc(&acc.shape, grid)),
+        ]
+    }
+
+    /// The accumulator layout of the FMA path: each thread holds up to 4 x 4 neighbours and repeats of them.
+    pub(crate) fn fma_layout(acc: &TileType, num_warps: usize) -> Layout {
+        let rank = acc.rank();
+        let (m, n) = (acc.shape[rank - 2].trailing_zeros(), acc.shape[rank - 1].trailing_zeros());
+        let batch = acc.numel().trailing_zeros() - m - n;
+        let mut cols: std::collections::VecDeque<u32> = (0..n).map(|i| 1 << i).collect();
+        let mut rows: std::collections::VecDeque<u32> = (0..m).map(|i| 1 << (n + i)).collect();
+        let per_thread = (acc.numel() / (32 * num_warps)).max(1).trailing_zeros() as usize;
+        let mut reg: Vec<u32> = Vec::new();
+        reg.extend(cols.drain(..cols.len().min(2).min(per_thread)));
+        let more = rows.len().min(2).min(per_thread - reg.len());
+        reg.extend(rows.drain(..more));
+        let mut lanes: Vec<u32> = cols.drain(..cols.len().min(3)).collect();
+        let mut rest: Vec<u32> =
+            rows.into_iter().chain(cols).chain((0..batch).map(|i| 1 << (m + n + i))).collect();
+        lanes.extend(rest.drain(..rest.len().min(5 - lanes.len())));
+        lanes.resize(5, 0);
+        let mut warp: Vec<u32> = rest.drain(..rest.len().min(num_warps.trailing_zeros() as usize)).collect();
+        warp.resize(num_warps.trailing_zeros() as usize, 0);
+        reg.extend(rest);
+        let lane = [lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]];
+        Layout::new(acc.shape.clone(), reg, lane, warp).expect("every bit is placed once")
+    }
+}
+
+impl Place for Mma {
+    fn natural(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>]) -> Option<Natural> {
+        let (a, b) = (cx.tile(0)?, cx.tile(1)?);
+        let layout = match Self::path(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
+            Path::TensorCore(grid) => {
+                let [_, _, acc] = Self::fragments(a, b, cx.result(), grid, cx.num_warps);
+                acc
+            }
+            Path::Fma => Self::fma_layout(cx.result(), cx.num_warps),
+        };
+        Some(Natural { layout, weight: 3 })
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
+        let (Some(a), Some(b)) = (cx.tile(0), cx.tile(1)) else { return vec![Want::Any; 3] };
+        match Self::path(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
+            Path::TensorCore(grid) => {
+                Self::fragments(a, b, cx.result(), grid, cx.num_warps).map(Want::Regs).to_vec()
+            }
+            Path::Fma => {
+                let acc = Self::fma_layout(cx.result(), cx.num_warps);
+                // a: rows fastest; b: columns fastest; so that neighbours are read as vectors.
+                let (fast_a, fast_b) =
+                    if a.rank() == 3 { (vec![1, 2, 0], vec![2, 1, 0]) } else { (vec![0, 1], vec![1, 0]) };
+                vec![Want::Shared(fast_a), Want::Shared(fast_b), Want::Regs(acc)]
+            }
+        }
+    }
+}
+
+impl super::lower::Lower for Mma {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = cx.kernel.ops[id].clone();
+        let [a, b, acc] = [op.operands[0], op.operands[1], op.operands[2]];
+        let layout = cx.layout(op.results[0]).clone();
+        let sums = cx.values(acc);
+        let out = match (cx.kernel.ty(a), cx.kernel.ty(b)) {
+            (Type::Shared(sa), Type::Shared(sb)) => {
+                let (at, elem) = ([cx.shared.tiles[&a], cx.shared.tiles[&b]], sa.elem);
+                cx.fma_product(elem, &layout, [&sa.layout, &sb.layout], at, sums)
+            }
+            _ => {
+                let elem = cx.elem(a);
+                let a = self.words(cx, a, elem);
+                let b = self.words(cx, b, elem);
+                tensor_core(cx, elem, &layout, &a, &b, sums)
+            }
+        };
+        cx.bind_result(id, out);
+    }
+}
+
+use crate::lower::LowerCx;
+use crate::ptx::{Inst, MmaShape, Operand, Reg, RegClass, Regs, Ty};
+
+impl Mma {
+    /// The 32-bit registers of an operand fragment: pairs of 16-bit elements, or one tf32 each.
+    fn words(&self, cx: &mut LowerCx<'_>, value: crate::ir::ValueId, elem: Elem) -> Vec<Reg> {
+        let regs: Vec<Reg> = cx.values(value).into_iter().map(|v| cx.in_reg(elem, v)).collect();
+        if elem == Elem::TF32 {
+            let bits = |&reg: &Reg| {
+                let word = cx.f.reg(RegClass::B32);
+                cx.f.mov_to(Ty::B32, word, reg);
+                word
+            };
+            return regs.iter().map(bits).collect();
+        }
+        regs.chunks(2).map(|pair| cx.pack2(pair[0], pair[1])).collect()
+    }
+}
+
+/// One `mma.sync` for each instruction tile, the k blocks outermost so that neighbouring instructions are independent.
+fn tensor_core(
+    cx: &mut LowerCx<'_>,
+    elem: Elem,
+    layout: &Layout,
+    a: &[Reg],
+    b: &[Reg],
+    sums: Vec<Operand>,
+) -> Vec<Operand> {
+    let (shape, ty) = match elem {
+        Elem::F16 => (MmaShape::M16N8K16, Ty::F16),
+        Elem::TF32 => (MmaShape::M16N8K8, Ty::TF32),
+        Elem::BF16 | Elem::F32 | Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool => {
+            (MmaShape::M16N8K16, Ty::BF16)
+        }
+    };
+    // Registers of a warp along each axis, in instruction tiles: bits of the accumulator beyond one tile.
+    let rank = layout.shape().len();
+    let along = |axis: usize, inside: u32| 1usize << (layout.reg_bits_on(axis).count_ones() - inside);
+    let (rows, cols) = (along(rank - 2, 1), along(rank - 1, 1));
+    let batch = if rank == 3 { along(0, 0) } else { 1 };
+    let depth = a.len() / (4 * rows * batch);
+    let mut sums: Vec<Reg> = sums.into_iter().map(|s| cx.in_reg(Elem::F32, s)).collect();
+    for k in 0..depth {
+        for tile in 0..batch * rows * cols {
+            let (plane, row, col) = (tile / (rows * cols), tile / cols % rows, tile % cols);
+            let a_at = ((plane * rows + row) * depth + k) * 4;
+            let b_at = ((plane * cols + col) * depth + k) * 2;
+            let c: [Reg; 4] = std::array::from_fn(|i| sums[tile * 4 + i]);
+            let d = cx.f.regs::<4>(RegClass::F32);
+            let (a, b) = (Regs::from_slice(&a[a_at..a_at + 4]), Regs::from_slice(&b[b_at..b_at + 2]));
+            cx.f.emit(Inst::Mma { shape, ty, d, a, b, c });
+            sums[tile * 4..tile * 4 + 4].copy_from_slice(&d);
+        }
+    }
+    sums.into_iter().map(Operand::from).collect()
+}

@@ -60,3 +60,15 @@ impl super::eval::Eval for NumBlocks {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(NumBlocks);
+
+impl super::lower::Lower for NumBlocks {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let blocks = cx.param(crate::lower::Slot::Blocks { axis: self.axis });
+        cx.bind_result(id, vec![blocks.into()]);
+    }
+}

@@ -119,3 +119,29 @@ impl super::eval::Eval for Permute {
 }
 
 // ---- in PTX
+
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+impl Place for Permute {
+    fn natural(&self, _: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Option<Natural> {
+        let x = operands[0].as_ref()?;
+        let layout = x.layout.permute(&self.axes).expect("the shape rule checked the axes");
+        Some(Natural { layout, weight: x.weight })
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], result: Option<&Layout>) -> Vec<Want> {
+        let back = |r: &Layout| r.inverse_permute(&self.axes).ok();
+        result.and_then(back).map_or_else(|| vec![Want::Any], |layout| cx.all(&layout))
+    }
+}
+
+impl super::lower::Lower for Permute {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let x = cx.kernel.ops[id].operands[0];
+        let values = cx.values(x);
+        cx.bind_result(id, values);
+    }
+}

@@ -173,3 +173,188 @@ impl super::eval::Eval for Reduce {
 }
 
 // ---- in PTX
+
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+impl Reduce {
+    fn operand_layout(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Layout {
+        let default = || cx.default_layout(cx.tile(0).expect("a reduction takes a tile"));
+        operands[0].as_ref().map_or_else(default, |x| x.layout.clone())
+    }
+}
+
+impl Place for Reduce {
+    fn natural(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Option<Natural> {
+        Some(Natural { layout: self.operand_layout(cx, operands).project(&self.axes), weight: 2 })
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
+        cx.all(&self.operand_layout(cx, operands))
+    }
+}
+
+use crate::ir::{Class, Kernel, Op, OpId};
+use crate::layout::ThreadOffset;
+use crate::lower::{LowerCx, class, int_ty};
+use crate::ptx::{FloatOp, IntOp, Operand, Reg, ShflMode, Space, Ty};
+
+/// Bytes of one partial result in scratch.
+fn partial_bytes(elem: Elem) -> u32 {
+    if elem == Elem::I64 { 8 } else { 4 }
+}
+
+/// The type that partial results are kept in: f32 for all floats.
+fn partial_elem(elem: Elem) -> Elem {
+    if elem.is_float() { Elem::F32 } else { elem }
+}
+
+impl super::lower::Lower for Reduce {
+    /// One partial result for each warp along the axes and each element of the result.
+    fn scratch(&self, kernel: &Kernel, op: &Op) -> u32 {
+        let Some(layout) = &kernel.values[op.operands[0]].layout else { return 0 };
+        let warps = axis_warps(layout, &self.axes);
+        if warps == 0 {
+            return 0;
+        }
+        let result = kernel.tile(op.results[0]);
+        partial_bytes(result.elem) * (result.numel() as u32) << warps.count_ones()
+    }
+
+    fn lower(&self, cx: &mut LowerCx<'_>, id: OpId) {
+        let op = cx.kernel.ops[id].clone();
+        let x = op.operands[0];
+        let (elem, layout) = (cx.elem(x), cx.layout(x).clone());
+        let partial = partial_elem(elem);
+        let values: Vec<Operand> = cx.values(x).into_iter().map(|v| cx.widen(elem, v)).collect();
+        let mut sums = self.in_thread(cx, partial, &values, &layout);
+        for bit in (0..5).filter(|bit| self.axes.iter().any(|&a| layout.lane_bits_on(a) >> bit & 1 == 1)) {
+            for sum in &mut sums {
+                let other = cx.shuffle(partial, ShflMode::Bfly, *sum, Operand::Imm(1 << bit));
+                *sum = self.combine(cx, partial, *sum, other);
+            }
+        }
+        let warps = axis_warps(&layout, &self.axes);
+        if warps != 0 {
+            sums = self.across_warps(cx, partial, id, &layout, warps, sums);
+        }
+        let out = if elem.is_float() { cx.narrow_all(elem, &sums) } else { sums };
+        cx.bind_result(id, out);
+    }
+}
+
+/// The warp bits along the axes.
+fn axis_warps(layout: &Layout, axes: &[usize]) -> u32 {
+    axes.iter().fold(0, |mask, &axis| mask | layout.warp_bits_on(axis))
+}
+
+impl Reduce {
+    pub(crate) fn combine(&self, cx: &mut LowerCx<'_>, elem: Elem, a: Operand, b: Operand) -> Operand {
+        match elem.class() {
+            Class::Float => {
+                let op = match (self.kind, self.propagate_nan) {
+                    (ReduceKind::Sum, _) => FloatOp::Add,
+                    (ReduceKind::Max, true) => FloatOp::MaxNan,
+                    (ReduceKind::Max, false) => FloatOp::Max,
+                    (ReduceKind::Min, true) => FloatOp::MinNan,
+                    (ReduceKind::Min, false) => FloatOp::Min,
+                };
+                cx.f.float(op, Ty::F32, a, b).into()
+            }
+            Class::Int | Class::Bool => {
+                let op = match self.kind {
+                    ReduceKind::Sum => IntOp::Add,
+                    ReduceKind::Max => IntOp::Max,
+                    ReduceKind::Min => IntOp::Min,
+                };
+                cx.f.int(op, int_ty(elem), a, b)
+            }
+        }
+    }
+
+    /// Combines the registers that meet in one register of the result, as a tree.
+    fn in_thread(
+        &self,
+        cx: &mut LowerCx<'_>,
+        elem: Elem,
+        values: &[Operand],
+        layout: &Layout,
+    ) -> Vec<Operand> {
+        let map = layout.project_map(&self.axes);
+        let count = layout.project(&self.axes).num_regs();
+        let mut out = Vec::with_capacity(count);
+        for target in 0..count {
+            let mut level: Vec<Operand> =
+                values.iter().zip(&map).filter(|(_, m)| **m == target).map(|(v, _)| *v).collect();
+            while level.len() > 1 {
+                level = level
+                    .chunks(2)
+                    .map(
+                        |pair| {
+                            if pair.len() == 2 { self.combine(cx, elem, pair[0], pair[1]) } else { pair[0] }
+                        },
+                    )
+                    .collect();
+            }
+            out.push(level[0]);
+        }
+        out
+    }
+
+    /// Warps exchange their partial results through scratch, and each combines all of them in the same order.
+    fn across_warps(
+        &self,
+        cx: &mut LowerCx<'_>,
+        elem: Elem,
+        id: OpId,
+        layout: &Layout,
+        warps: u32,
+        sums: Vec<Operand>,
+    ) -> Vec<Operand> {
+        let (at, bytes) = (cx.shared.scratch[&id], partial_bytes(elem));
+        let result = layout.project(&self.axes);
+        let plane = bytes * result.numel() as u32;
+        let lane = result.lane().map(|b| b * bytes);
+        let read = ThreadOffset { lane, warp: result.warp().iter().map(|b| b * bytes).collect() };
+        let mut write = read.clone();
+        let mut part = plane;
+        for (bit, base) in write.warp.iter_mut().enumerate().filter(|(bit, _)| warps >> bit & 1 == 1) {
+            debug_assert_eq!(result.warp()[bit], 0, "a reduced axis is gone from the result");
+            *base = part;
+            part *= 2;
+        }
+        let (lanes, copies) = result.replication();
+        let owner = cx.owner(lanes, copies & !warps);
+        for (reg, &sum) in sums.iter().enumerate() {
+            let addr = cx.shared_address(at, &write, result.flat(reg, 0, 0) * bytes);
+            cx.store_vector(elem, &[sum], Space::Shared, addr, owner);
+        }
+        cx.f.bar_sync();
+        let mut out = Vec::new();
+        for reg in 0..result.num_regs() {
+            let mut total: Option<Operand> = None;
+            for part in 0..1u32 << warps.count_ones() {
+                let addr = cx.shared_address(at, &read, part * plane + result.flat(reg, 0, 0) * bytes);
+                let value = cx.load_vector(elem, 1, Space::Shared, addr, None, Operand::Imm(0), false)[0];
+                total = Some(match total {
+                    Some(before) => self.combine(cx, elem, before, value),
+                    None => value,
+                });
+            }
+            out.extend(total);
+        }
+        out
+    }
+}
+
+impl LowerCx<'_> {
+    /// An element of another lane; 64-bit elements go in two halves.
+    pub fn shuffle(&mut self, elem: Elem, mode: ShflMode, x: Operand, lane: Operand) -> Operand {
+        let reg: Reg = self.in_reg(elem, x);
+        if class(elem) == crate::ptx::RegClass::B64 {
+            let halves = self.f.unpack::<2>(Ty::B64, crate::ptx::RegClass::B32, reg);
+            let moved = halves.map(|half| self.f.shfl(mode, half, lane));
+            return self.f.pack(Ty::B64, &moved).into();
+        }
+        self.f.shfl(mode, reg, lane).into()
+    }
+}

@@ -114,3 +114,45 @@ impl super::eval::Eval for Store {
 }
 
 // ---- in PTX
+
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+/// Tiles from this many elements on are stored by consecutive threads to consecutive addresses, at the price of an
+/// exchange.
+const COALESCE: usize = 1024;
+
+impl Place for Store {
+    fn natural(&self, _: &PlaceCx<'_>, _: &[Option<Natural>]) -> Option<Natural> {
+        None
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
+        let mut wants = vec![Want::Any; cx.op.operands.len()];
+        let Some(tile) = cx.tile(0) else { return wants };
+        let coalesced = || crate::lower::global::coalesced(cx.kernel, cx.op.operands[1], tile, cx.num_warps);
+        let layout = match &operands[0] {
+            Some(natural) if tile.numel() < COALESCE => natural.layout.clone(),
+            Some(_) | None => coalesced(),
+        };
+        if tile.rank() > 0 {
+            wants[0] = Want::Regs(layout);
+        }
+        wants
+    }
+}
+
+impl super::lower::Lower for Store {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = cx.kernel.ops[id].clone();
+        let (tile, tensor) = (op.operands[0], op.operands[1]);
+        let layout = cx.layout(tile).clone();
+        let window = cx.window(tensor, &layout, &op.operands[2..]);
+        let (lane, warp) = layout.replication();
+        let owner = cx.owner(lane, warp);
+        let values = cx.values(tile);
+        cx.store_window(&window, &values, owner);
+    }
+}

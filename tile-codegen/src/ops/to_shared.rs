@@ -51,3 +51,18 @@ impl super::eval::Eval for ToShared {
 }
 
 // ---- in PTX
+
+super::place::place_nothing!(ToShared);
+
+impl super::lower::Lower for ToShared {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let op = &cx.kernel.ops[id];
+        let (x, result) = (op.operands[0], op.results[0]);
+        let (elem, layout, values) = (cx.elem(x), cx.layout(x).clone(), cx.values(x));
+        let at = cx.shared.tiles[&result];
+        cx.write_shared(elem, &values, &layout, &self.layout, at);
+    }
+}

@@ -168,3 +168,85 @@ impl super::eval::Eval for Unary {
 }
 
 // ---- in PTX
+
+super::place::place_elementwise!(Unary);
+
+impl super::lower::Lower for Unary {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        let x = cx.kernel.ops[id].operands[0];
+        let elem = cx.elem(x);
+        let mut out = Vec::new();
+        let values = cx.values(x);
+        match elem.class() {
+            Class::Float => {
+                for &value in &values {
+                    let wide = cx.widen(elem, value);
+                    out.push(self.lower_float(cx, wide));
+                }
+                out = cx.narrow_all(elem, &out);
+            }
+            Class::Int => out.extend(values.iter().map(|&v| self.lower_int(cx, elem, v))),
+            Class::Bool => {
+                for value in values {
+                    let pred = cx.in_reg(elem, value);
+                    out.push(cx.f.pred_not(pred).into());
+                }
+            }
+        }
+        cx.bind_result(id, out);
+    }
+}
+
+use crate::lower::LowerCx;
+use crate::ptx::{FloatUnOp, IntUnOp, Operand, Round, Ty};
+
+impl Unary {
+    fn lower_float(&self, cx: &mut LowerCx<'_>, x: Operand) -> Operand {
+        let un = |cx: &mut LowerCx<'_>, op| cx.f.float_un(op, Ty::F32, x);
+        match self.op {
+            UnaryOp::Neg => un(cx, FloatUnOp::Neg).into(),
+            UnaryOp::Abs => un(cx, FloatUnOp::Abs).into(),
+            UnaryOp::Sqrt => un(cx, FloatUnOp::SqrtRn).into(),
+            UnaryOp::Rsqrt => un(cx, FloatUnOp::RsqrtApprox).into(),
+            UnaryOp::Exp => cx.exp(x).into(),
+            UnaryOp::Exp2 => cx.exp2(x).into(),
+            UnaryOp::Log => cx.log(x).into(),
+            UnaryOp::Log2 => {
+                let log = cx.log(x);
+                cx.f.mul_f32(log, Operand::f32(std::f32::consts::LOG2_E)).into()
+            }
+            UnaryOp::Sigmoid => cx.sigmoid(x).into(),
+            UnaryOp::Softplus => cx.softplus(x).into(),
+            UnaryOp::Tanh => cx.tanh(x).into(),
+            UnaryOp::Floor => cx.f.cvt_with(Ty::F32, Ty::F32, Some(Round::Rmi), x).into(),
+            UnaryOp::Ceil => cx.f.cvt_with(Ty::F32, Ty::F32, Some(Round::Rpi), x).into(),
+            UnaryOp::Not => x,
+        }
+    }
+
+    fn lower_int(&self, cx: &mut LowerCx<'_>, elem: Elem, x: Operand) -> Operand {
+        // Negation and absolute value exist for signed types; the bits of an unsigned negation are the same.
+        let signed = if elem == Elem::I64 { Ty::S64 } else { Ty::S32 };
+        let bits = if elem == Elem::I64 { Ty::B64 } else { Ty::B32 };
+        match self.op {
+            UnaryOp::Neg => cx.f.int_un(IntUnOp::Neg, signed, x),
+            UnaryOp::Abs if elem == Elem::U32 => x,
+            UnaryOp::Abs => cx.f.int_un(IntUnOp::Abs, signed, x),
+            UnaryOp::Not => cx.f.int_un(IntUnOp::Not, bits, x),
+            UnaryOp::Exp
+            | UnaryOp::Exp2
+            | UnaryOp::Log
+            | UnaryOp::Log2
+            | UnaryOp::Sqrt
+            | UnaryOp::Rsqrt
+            | UnaryOp::Sigmoid
+            | UnaryOp::Softplus
+            | UnaryOp::Tanh
+            | UnaryOp::Floor
+            | UnaryOp::Ceil => x,
+        }
+    }
+}

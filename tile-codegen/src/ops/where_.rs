@@ -107,3 +107,32 @@ impl super::eval::Eval for Where {
 }
 
 // ---- in PTX
+
+super::place::place_elementwise!(Where);
+
+impl super::lower::Lower for Where {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        use crate::ptx::PredOp;
+        let op = &cx.kernel.ops[id];
+        let [cond, a, b] = [op.operands[0], op.operands[1], op.operands[2]];
+        let elem = cx.elem(a);
+        let (conds, xs, ys) = (cx.values(cond), cx.values(a), cx.values(b));
+        let mut out = Vec::new();
+        for ((cond, x), y) in conds.into_iter().zip(xs).zip(ys) {
+            let cond = cx.in_reg(Elem::Bool, cond);
+            out.push(if elem == Elem::Bool {
+                let (x, y) = (cx.in_reg(elem, x), cx.in_reg(elem, y));
+                let taken = cx.f.pred(PredOp::And, cond, x);
+                let not = cx.f.pred_not(cond);
+                let other = cx.f.pred(PredOp::And, not, y);
+                cx.f.pred(PredOp::Or, taken, other).into()
+            } else {
+                cx.f.selp(crate::lower::move_ty(elem), x, y, cond)
+            });
+        }
+        cx.bind_result(id, out);
+    }
+}

@@ -1,0 +1,335 @@
+//! Global memory: coalesced layouts, addresses, and the masks of ragged edges.
+
+use std::collections::BTreeMap;
+
+use super::{LowerCx, Slot};
+use crate::ir::{Elem, Kernel, TensorFacts, TileType, ValueId};
+use crate::layout::{Layout, ThreadOffset, blocked};
+use crate::ptx::{Cmp, IntOp, Operand, PredOp, Reg, Ty};
+
+/// Prologue values of global accesses.
+#[derive(Default)]
+pub(super) struct Cache {
+    /// Byte offset of a thread inside a tile of a tensor.
+    thread: BTreeMap<(usize, Vec<ThreadKey>), Operand>,
+    /// Byte stride of an axis.
+    stride: BTreeMap<Slot, Reg>,
+    /// Byte offset of a coordinate along an axis.
+    step: BTreeMap<(Slot, u32), Operand>,
+}
+
+type ThreadKey = ([u32; 5], Vec<u32>);
+
+/// The widest access, in elements, that the facts of a tensor allow along its unit-stride axis.
+fn max_vector(facts: &TensorFacts, elem: Elem) -> usize {
+    let Some(unit) = facts.unit_axis else { return 1 };
+    if elem == Elem::Bool {
+        return 1;
+    }
+    let strides = facts.stride_align.iter().enumerate().filter(|(axis, _)| *axis != unit).map(|(_, &s)| s);
+    let bytes = strides.fold(facts.align.min(16), u32::min) as usize;
+    let per_extent = facts.extent_align.get(unit).copied().unwrap_or(1) as usize;
+    (bytes / elem.bytes()).min(per_extent).max(1)
+}
+
+/// The layout in which a tile of a tensor is loaded or stored: consecutive lanes at consecutive addresses.
+pub fn coalesced(kernel: &Kernel, tensor: ValueId, tile: &TileType, num_warps: usize) -> Layout {
+    let rank = tile.rank();
+    let facts = kernel.facts(tensor);
+    let unit = facts.and_then(|f| f.unit_axis).filter(|&axis| axis < rank);
+    let order: Vec<usize> = unit.into_iter().chain((0..rank).rev().filter(|&a| Some(a) != unit)).collect();
+    let widest = facts.map_or(1, |f| max_vector(f, tile.elem)).min(16 / tile.elem.bytes());
+    let per_thread = (tile.numel() / (32 * num_warps)).max(1);
+    let vector = if unit.is_some() { widest.min(per_thread) } else { 1 };
+    blocked(&tile.shape, &order, vector, num_warps).expect("tile dimensions and warps are powers of two")
+}
+
+/// One access of a thread: consecutive elements along the unit axis.
+struct Access {
+    /// Registers, in ascending address.
+    regs: Vec<usize>,
+    /// The first element's constant coordinate along each axis.
+    coords: Vec<u32>,
+}
+
+/// A tile of a tensor at a tile index, as a thread sees it.
+pub struct Window {
+    param: usize,
+    elem: Elem,
+    unit: Option<usize>,
+    accesses: Vec<Access>,
+    /// Address of the thread's first element, if coordinates were all zero constants.
+    base: Operand,
+    /// For each axis of more than one element: how many elements are inside from the thread's coordinate on.
+    room: Vec<Option<Operand>>,
+    /// Whether the indices of axes of one element are inside; `None` if there are none.
+    inside: Option<Reg>,
+}
+
+impl LowerCx<'_> {
+    /// Prepares the accesses of a tile in `layout`, at the index `index` (in tiles) of a tensor.
+    pub fn window(&mut self, tensor: ValueId, layout: &Layout, index: &[ValueId]) -> Window {
+        let param =
+            self.kernel.params.iter().position(|p| p.value == tensor).expect("tensors are parameters");
+        let facts = self.kernel.facts(tensor).expect("a tensor parameter has facts").clone();
+        let elem = self.kernel.ty(tensor).as_tensor().expect("a tensor").elem;
+        let shape = layout.shape().to_vec();
+        let starts: Vec<Operand> = index
+            .iter()
+            .zip(&shape)
+            .map(|(&i, &n)| {
+                let (ty, i) = (super::int_ty(self.elem(i)), self.scalar(i));
+                let wide = self.f.cvt(Ty::S64, ty, i);
+                self.f.mul_lo_s64(wide, n as i64)
+            })
+            .collect();
+        let threads = thread_coords(layout);
+        let (room, inside) = self.bounds(param, &shape, &starts, &threads);
+        let base = self.base(param, elem, &starts, &threads);
+        let accesses = accesses(layout, facts.unit_axis, max_vector(&facts, elem).min(16 / elem.bytes()));
+        Window { param, elem, unit: facts.unit_axis, accesses, base, room, inside }
+    }
+
+    fn base(&mut self, param: usize, elem: Elem, starts: &[Operand], threads: &[ThreadOffset]) -> Operand {
+        let mut base: Operand = self.param(Slot::Pointer { param }).into();
+        for (axis, &start) in starts.iter().enumerate() {
+            let stride = self.byte_stride(param, axis, elem);
+            let offset = self.f.mul_lo_s64(start, stride);
+            base = self.f.add_s64(base, offset);
+        }
+        let key = (param, threads.iter().map(|t| (t.lane, t.warp.clone())).collect::<Vec<_>>());
+        let offset = match self.global.thread.get(&key) {
+            Some(&known) => known,
+            None => {
+                let mut parts = Vec::new();
+                for (axis, thread) in threads.iter().enumerate() {
+                    let coord = self.linear(thread);
+                    parts.push((coord, self.byte_stride(param, axis, elem)));
+                }
+                let offset = self.hoist(|f| {
+                    let mut sum = Operand::Imm(0);
+                    for (coord, stride) in parts {
+                        let wide = f.cvt(Ty::S64, Ty::U32, coord);
+                        let part = f.mul_lo_s64(wide, stride);
+                        sum = f.add_s64(sum, part);
+                    }
+                    sum
+                });
+                self.global.thread.insert(key, offset);
+                offset
+            }
+        };
+        self.f.add_s64(base, offset)
+    }
+
+    /// The stride of an axis in bytes; the unit axis is known.
+    fn byte_stride(&mut self, param: usize, axis: usize, elem: Elem) -> Operand {
+        let unit = self.kernel.facts(self.kernel.params[param].value).and_then(|f| f.unit_axis);
+        if unit == Some(axis) {
+            return Operand::Imm(elem.bytes() as i64);
+        }
+        let slot = Slot::Stride { param, axis };
+        if let Some(&known) = self.global.stride.get(&slot) {
+            return known.into();
+        }
+        let stride = self.param(slot);
+        let bytes = self.hoist(|f| {
+            let scaled = f.mul_lo_s64(stride, elem.bytes() as i64);
+            f.materialize(Ty::S64, scaled)
+        });
+        self.global.stride.insert(slot, bytes);
+        bytes.into()
+    }
+
+    /// How far each axis reaches from the thread's coordinate on, and whether axes of one element are inside at all.
+    fn bounds(
+        &mut self,
+        param: usize,
+        shape: &[usize],
+        starts: &[Operand],
+        threads: &[ThreadOffset],
+    ) -> (Vec<Option<Operand>>, Option<Reg>) {
+        let mut inside: Option<Reg> = None;
+        let mut room = Vec::new();
+        for (axis, (&size, &start)) in shape.iter().zip(starts).enumerate() {
+            let extent = self.param(Slot::Extent { param, axis });
+            let extent = self.hoist(|f| f.cvt(Ty::S64, Ty::U32, extent));
+            if size == 1 {
+                // As unsigned numbers, negative indices are beyond every extent.
+                let ok = self.f.setp(Cmp::Lt, Ty::U64, start, extent);
+                inside = Some(match inside {
+                    Some(before) => self.f.pred(PredOp::And, before, ok),
+                    None => ok,
+                });
+                room.push(None);
+                continue;
+            }
+            let left = self.f.sub_s64(extent, start);
+            let left = self.f.int(IntOp::Max, Ty::S64, left, 0);
+            let left = self.f.int(IntOp::Min, Ty::S64, left, size as i64);
+            let left = self.f.cvt(Ty::S32, Ty::S64, left);
+            let before = self.f.setp(Cmp::Lt, Ty::S64, start, 0);
+            let left = self.f.selp(Ty::S32, 0, left, before);
+            let coord = self.linear(&threads[axis]);
+            room.push(Some(self.f.sub_s32(left, coord)));
+        }
+        (room, inside)
+    }
+
+    /// The address of an access, and the predicate under which it is inside the tensor.
+    fn place(&mut self, window: &Window, at: usize, masks: &mut Masks) -> (crate::ptx::Addr, Option<Reg>) {
+        let access = &window.accesses[at];
+        let mut address = window.base;
+        let mut constant = 0i64;
+        let far: Vec<u32> = access
+            .coords
+            .iter()
+            .enumerate()
+            .map(|(axis, &c)| if window.unit == Some(axis) { 0 } else { c })
+            .collect();
+        if let Some(&known) = masks.rows.get(&far) {
+            address = known;
+        } else {
+            for (axis, &coord) in far.iter().enumerate().filter(|(_, c)| **c != 0) {
+                let step = self.step(window.param, axis, coord, window.elem);
+                address = self.f.add_s64(address, step);
+            }
+            masks.rows.insert(far, address);
+        }
+        if let Some(unit) = window.unit {
+            constant = i64::from(access.coords[unit]) * window.elem.bytes() as i64;
+        }
+        let mut pred = window.inside;
+        for (axis, room) in window.room.iter().enumerate() {
+            let Some(room) = room else { continue };
+            let key = (axis, access.coords[axis]);
+            let ok = match masks.axes.get(&key) {
+                Some(&known) => known,
+                None => {
+                    let ok = self.f.setp(Cmp::Gt, Ty::S32, *room, access.coords[axis]);
+                    masks.axes.insert(key, ok);
+                    ok
+                }
+            };
+            pred = Some(match pred {
+                None => ok,
+                Some(before) => {
+                    *masks.both.entry((before, ok)).or_insert_with(|| self.f.pred(PredOp::And, before, ok))
+                }
+            });
+        }
+        let base = self.f.materialize(Ty::B64, address);
+        (crate::ptx::Addr::reg(base, constant), pred)
+    }
+
+    /// The byte offset of a constant coordinate along an axis.
+    fn step(&mut self, param: usize, axis: usize, coord: u32, elem: Elem) -> Operand {
+        let key = (Slot::Stride { param, axis }, coord);
+        if let Some(&known) = self.global.step.get(&key) {
+            return known;
+        }
+        let stride = self.byte_stride(param, axis, elem);
+        let step = self.hoist(|f| f.mul_lo_s64(stride, i64::from(coord)));
+        self.global.step.insert(key, step);
+        step
+    }
+
+    /// Loads a window: one operand for each register of the layout; elements outside are `pad`.
+    pub fn load_window(&mut self, window: &Window, read_only: bool, pad: Operand) -> Vec<Operand> {
+        let count = window.accesses.iter().map(|a| a.regs.len()).sum();
+        let mut out = vec![Operand::Imm(0); count];
+        let mut masks = Masks::default();
+        for at in 0..window.accesses.len() {
+            let (addr, pred) = self.place(window, at, &mut masks);
+            let regs = window.accesses[at].regs.clone();
+            let loaded = self.load_vector(
+                window.elem,
+                regs.len(),
+                crate::ptx::Space::Global,
+                addr,
+                pred,
+                pad,
+                read_only,
+            );
+            for (reg, value) in regs.into_iter().zip(loaded) {
+                out[reg] = value;
+            }
+        }
+        out
+    }
+
+    /// Stores a window; `owner` elects the thread that stores each element.
+    pub fn store_window(&mut self, window: &Window, values: &[Operand], owner: Option<Reg>) {
+        let mut masks = Masks::default();
+        for at in 0..window.accesses.len() {
+            let (addr, mut pred) = self.place(window, at, &mut masks);
+            if let Some(owner) = owner {
+                pred = Some(match pred {
+                    None => owner,
+                    Some(before) => *masks
+                        .both
+                        .entry((before, owner))
+                        .or_insert_with(|| self.f.pred(PredOp::And, before, owner)),
+                });
+            }
+            let part: Vec<Operand> = window.accesses[at].regs.iter().map(|&r| values[r]).collect();
+            self.store_vector(window.elem, &part, crate::ptx::Space::Global, addr, pred);
+        }
+    }
+}
+
+/// Values shared by the accesses of one window.
+#[derive(Default)]
+struct Masks {
+    rows: BTreeMap<Vec<u32>, Operand>,
+    axes: BTreeMap<(usize, u32), Reg>,
+    both: BTreeMap<(Reg, Reg), Reg>,
+}
+
+/// The part of each axis' coordinate that depends on the thread.
+fn thread_coords(layout: &Layout) -> Vec<ThreadOffset> {
+    (0..layout.shape().len())
+        .map(|axis| {
+            let (mask, size) = (layout.axis_bits(axis), layout.shape()[axis]);
+            let coord = |base: u32| coordinate(base, mask, size);
+            ThreadOffset {
+                lane: layout.lane().map(coord),
+                warp: layout.warp().iter().map(|&b| coord(b)).collect(),
+            }
+        })
+        .collect()
+}
+
+/// The coordinate of a flat index along the axis with these bits.
+fn coordinate(flat: u32, mask: u32, size: usize) -> u32 {
+    if size == 1 { 0 } else { (flat & mask) >> mask.trailing_zeros() }
+}
+
+/// Groups registers into accesses of up to `widest` consecutive elements along the unit axis.
+fn accesses(layout: &Layout, unit: Option<usize>, widest: usize) -> Vec<Access> {
+    let first = unit
+        .filter(|&axis| layout.shape()[axis] > 1)
+        .map(|axis| 1u32 << layout.axis_bits(axis).trailing_zeros());
+    let mut inner: Vec<usize> = Vec::new();
+    if let Some(first) = first {
+        while 1 << (inner.len() + 1) <= widest {
+            let wanted = first << inner.len();
+            match layout.reg().iter().position(|&b| b == wanted) {
+                Some(bit) => inner.push(bit),
+                None => break,
+            }
+        }
+    }
+    let outer: Vec<usize> = (0..layout.reg().len()).filter(|b| !inner.contains(b)).collect();
+    let spread = |index: usize, bits: &[usize]| {
+        bits.iter().enumerate().fold(0, |r, (i, bit)| r | (index >> i & 1) << bit)
+    };
+    (0..1 << outer.len())
+        .map(|index| {
+            let start = spread(index, &outer);
+            let regs = (0..1 << inner.len()).map(|i| start | spread(i, &inner)).collect();
+            let coords = layout.coords(start, 0, 0).into_iter().map(|c| c as u32).collect();
+            Access { regs, coords }
+        })
+        .collect()
+}

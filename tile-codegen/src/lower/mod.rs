@@ -1,0 +1,196 @@
+//! Lowering of a laid-out kernel to PTX: what the operations' `lower` hooks share.
+//!
+//! A tile value is a list of operands, one for each register of its layout; a scalar has one. Loop-invariant thread
+//! coordinates and parameters are computed once, in a prologue. Branches follow scalars, which are equal in all threads
+//! of a block, so that every branch is uniform and barriers may stand anywhere.
+
+pub mod abi;
+mod control;
+pub mod convert;
+pub mod fma;
+pub mod global;
+pub mod math;
+pub mod shared;
+mod thread;
+
+use std::collections::BTreeMap;
+
+pub use abi::Slot;
+pub(crate) use control::Jumps;
+
+use crate::ir::{Elem, Kernel, OpId, RegionId, ValueId};
+use crate::layout::Layout;
+use crate::ops::lower::Lower;
+use crate::passes::allocate_shared::SharedPlan;
+use crate::ptx::{self, FuncBuilder, Line, Operand, Reg, RegClass, Shared, Ty};
+
+/// The state of lowering one kernel.
+pub struct LowerCx<'k> {
+    /// The laid-out kernel.
+    pub kernel: &'k Kernel,
+    /// Where shared tiles and scratch lie.
+    pub shared: &'k SharedPlan,
+    /// The function so far, without the prologue.
+    pub f: FuncBuilder,
+    prologue: Vec<Line>,
+    values: BTreeMap<ValueId, Vec<Operand>>,
+    params: BTreeMap<Slot, u32>,
+    loaded: BTreeMap<Slot, Reg>,
+    thread: thread::ThreadRegs,
+    packed: BTreeMap<(Reg, Reg), Reg>,
+    global: global::Cache,
+    jumps: Jumps,
+}
+
+/// The register class that holds an element.
+pub fn class(elem: Elem) -> RegClass {
+    match elem {
+        Elem::F32 | Elem::TF32 => RegClass::F32,
+        Elem::F16 | Elem::BF16 => RegClass::B16,
+        Elem::I32 | Elem::U32 => RegClass::B32,
+        Elem::I64 => RegClass::B64,
+        Elem::Bool => RegClass::Pred,
+    }
+}
+
+/// The type that moves an element between registers.
+pub fn move_ty(elem: Elem) -> Ty {
+    match elem {
+        Elem::F32 | Elem::TF32 => Ty::F32,
+        Elem::F16 | Elem::BF16 => Ty::B16,
+        Elem::I32 | Elem::U32 => Ty::B32,
+        Elem::I64 => Ty::B64,
+        Elem::Bool => Ty::Pred,
+    }
+}
+
+/// The type of integer arithmetic.
+pub fn int_ty(elem: Elem) -> Ty {
+    match elem {
+        Elem::U32 => Ty::U32,
+        Elem::I64 => Ty::S64,
+        Elem::I32 | Elem::F32 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::Bool => Ty::S32,
+    }
+}
+
+/// Lowers a laid-out kernel to a PTX kernel and the order of its parameters.
+pub fn lower(kernel: &Kernel, shared: &SharedPlan) -> (ptx::Kernel, Vec<Slot>) {
+    let num_warps = kernel.num_warps.expect("a laid-out kernel has its number of warps");
+    let mut f = FuncBuilder::new(kernel.name.clone(), 32 * num_warps as u32);
+    let slots = abi::slots(kernel);
+    let params = slots.iter().map(|slot| (*slot, abi::declare(&mut f, kernel, *slot))).collect();
+    if shared.bytes > 0 {
+        f.kernel_mut().shared = Shared::Dynamic { align: 1024 };
+    }
+    let mut cx = LowerCx {
+        kernel,
+        shared,
+        f,
+        prologue: Vec::new(),
+        values: BTreeMap::new(),
+        params,
+        loaded: BTreeMap::new(),
+        thread: thread::ThreadRegs::default(),
+        packed: BTreeMap::new(),
+        global: global::Cache::default(),
+        jumps: Jumps::default(),
+    };
+    cx.region(kernel.body);
+    let LowerCx { mut f, mut prologue, .. } = cx;
+    let body = std::mem::take(&mut f.kernel_mut().lines);
+    prologue.extend(body);
+    f.kernel_mut().lines = prologue;
+    (f.finish(), slots)
+}
+
+impl LowerCx<'_> {
+    /// Lowers the operations of a region in order.
+    pub fn region(&mut self, region: RegionId) {
+        for &id in &self.kernel.regions[region].ops {
+            let op = &self.kernel.ops[id];
+            self.f.set_loc(op.loc.0);
+            op.kind.lower(self, id);
+        }
+    }
+
+    /// Emits instructions that run once, before everything else. They may use only what was hoisted before.
+    pub fn hoist<R>(&mut self, emit: impl FnOnce(&mut FuncBuilder) -> R) -> R {
+        let mark = self.f.len();
+        let result = emit(&mut self.f);
+        let tail = self.f.kernel_mut().lines.split_off(mark);
+        self.prologue.extend(tail);
+        result
+    }
+
+    /// A kernel parameter in a register.
+    pub fn param(&mut self, slot: Slot) -> Reg {
+        if let Some(reg) = self.loaded.get(&slot) {
+            return *reg;
+        }
+        let (ty, index) = (slot.ty(self.kernel), self.params[&slot]);
+        let reg = self.hoist(|f| f.ld_param(ty, index));
+        self.loaded.insert(slot, reg);
+        reg
+    }
+
+    /// The operands of a value: one for each register of its layout.
+    pub fn values(&self, value: ValueId) -> Vec<Operand> {
+        self.values.get(&value).cloned().expect("a value is lowered before its uses")
+    }
+
+    /// The operand of a scalar.
+    pub fn scalar(&self, value: ValueId) -> Operand {
+        self.values(value)[0]
+    }
+
+    /// Binds a value.
+    pub fn bind(&mut self, value: ValueId, operands: Vec<Operand>) {
+        self.values.insert(value, operands);
+    }
+
+    /// Binds the single result of an operation.
+    pub fn bind_result(&mut self, id: OpId, operands: Vec<Operand>) {
+        self.bind(self.kernel.ops[id].results[0], operands);
+    }
+
+    /// The layout of a tile.
+    pub fn layout(&self, value: ValueId) -> &Layout {
+        self.kernel.values[value].layout.as_ref().expect("a laid-out kernel has a layout for every tile")
+    }
+
+    /// The element type of a tile.
+    pub fn elem(&self, value: ValueId) -> Elem {
+        self.kernel.tile(value).elem
+    }
+
+    /// The operand in a register.
+    pub fn in_reg(&mut self, elem: Elem, operand: Operand) -> Reg {
+        match operand {
+            Operand::Reg(reg) => reg,
+            other if elem == Elem::Bool => {
+                // Predicates have no literals in `mov`.
+                self.f.setp(ptx::Cmp::Ne, Ty::S32, other, 0)
+            }
+            other => {
+                let dst = self.f.reg(class(elem));
+                self.f.mov_to(move_ty(elem), dst, other);
+                dst
+            }
+        }
+    }
+
+    /// Two 16-bit registers as one of 32 bits; halves that came out of one are put back for free.
+    pub fn pack2(&mut self, low: Reg, high: Reg) -> Reg {
+        if let Some(&whole) = self.packed.get(&(low, high)) {
+            return whole;
+        }
+        self.f.pack(Ty::B32, &[low, high])
+    }
+
+    /// The halves of a 32-bit register.
+    pub fn unpack2(&mut self, whole: Reg) -> [Reg; 2] {
+        let [low, high] = self.f.unpack::<2>(Ty::B32, RegClass::B16, whole);
+        self.packed.insert((low, high), whole);
+        [low, high]
+    }
+}

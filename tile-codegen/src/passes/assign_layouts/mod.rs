@@ -1,0 +1,163 @@
+//! `assign_layouts`: every tile gets a layout, chosen once; every difference becomes an explicit exchange.
+//!
+//! Three walks:
+//! 1. `natural` (forward): which layout each value has for free. Loads are coalesced, products have fragments,
+//!    elementwise operations follow their strongest operand, loop-carried values follow what their body yields.
+//! 2. `demand` (backward): which layouts the users of each value want. Values without a natural layout (ramps,
+//!    broadcasts, small loads and what is computed of them) are made once in each wanted layout; the others are
+//!    converted.
+//! 3. `rebuild` (forward): the kernel again, with layouts. A conversion is `convert_layout` where threads keep their
+//!    elements, else `to_shared` and `from_shared`, placed just before the first user, all writes before all reads, so
+//!    that one barrier serves the operands of one operation.
+
+mod demand;
+mod natural;
+mod rebuild;
+
+use std::collections::BTreeMap;
+
+use crate::diag::Diagnostics;
+use crate::ir::{Kernel, OpId, ValueId};
+use crate::layout::Layout;
+use crate::ops::OpKind;
+use crate::ops::place::{Natural, PlaceCx};
+
+/// What a user wants of a value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Demand {
+    /// In registers.
+    Regs(Layout),
+    /// In shared memory, with these axes fastest first.
+    Shared(Vec<usize>),
+}
+
+/// What the walks know.
+struct Plan<'k> {
+    kernel: &'k Kernel,
+    num_warps: usize,
+    chained: Vec<OpId>,
+    natural: BTreeMap<ValueId, Natural>,
+    demands: BTreeMap<ValueId, Vec<Demand>>,
+    /// What each operation (and everything inside it) wants, in operand order.
+    needs: BTreeMap<OpId, Vec<(ValueId, Demand)>>,
+}
+
+/// Lays out a kernel for `num_warps` warps.
+///
+/// # Errors
+/// If the result would break the IR's rules, which is a fault of this pass.
+pub fn assign_layouts(kernel: &Kernel, num_warps: usize) -> Result<Kernel, Diagnostics> {
+    let mut plan = Plan {
+        kernel,
+        num_warps,
+        chained: chained_products(kernel),
+        natural: BTreeMap::new(),
+        demands: BTreeMap::new(),
+        needs: BTreeMap::new(),
+    };
+    plan.find_natural();
+    plan.find_demands();
+    plan.rebuild()
+}
+
+impl<'k> Plan<'k> {
+    fn cx(&self, id: OpId) -> PlaceCx<'_> {
+        let op = &self.kernel.ops[id];
+        PlaceCx { kernel: self.kernel, id, op, num_warps: self.num_warps, chained: &self.chained }
+    }
+
+    fn operand_naturals(&self, id: OpId) -> Vec<Option<Natural>> {
+        self.kernel.ops[id].operands.iter().map(|v| self.natural.get(v).cloned()).collect()
+    }
+
+    /// The fixed layout of a value that cannot be made in several, such as a carried one.
+    fn fixed(&self, value: ValueId) -> Layout {
+        match self.natural.get(&value) {
+            Some(natural) => natural.layout.clone(),
+            None => crate::ops::place::default_layout(self.kernel.tile(value), self.num_warps),
+        }
+    }
+
+    /// Whether a value is a tile with at least one axis: scalars need no placement.
+    fn placed(&self, value: ValueId) -> bool {
+        self.kernel.ty(value).as_tile().is_some_and(|t| t.rank() > 0)
+    }
+}
+
+/// Products whose result, computed on elementwise, is an operand of another product, and those other products.
+fn chained_products(kernel: &Kernel) -> Vec<OpId> {
+    let mut origin: BTreeMap<ValueId, OpId> = BTreeMap::new();
+    let mut chained = Vec::new();
+    kernel.walk(|id, op| match &op.kind {
+        OpKind::Mma(_) => {
+            if let Some(&from) = op.operands[..1].iter().find_map(|v| origin.get(v)) {
+                chained.extend([from, id]);
+            }
+            origin.insert(op.results[0], id);
+        }
+        OpKind::Unary(_) | OpKind::Binary(_) | OpKind::Where(_) | OpKind::Cast(_) | OpKind::Reshape(_) => {
+            if let Some(&from) = op.operands.iter().find_map(|v| origin.get(v)) {
+                origin.insert(op.results[0], from);
+            }
+        }
+        OpKind::Constant(_)
+        | OpKind::Arange(_)
+        | OpKind::Bid(_)
+        | OpKind::NumBlocks(_)
+        | OpKind::Extent(_)
+        | OpKind::Load(_)
+        | OpKind::Store(_)
+        | OpKind::Compare(_)
+        | OpKind::Permute(_)
+        | OpKind::BroadcastTo(_)
+        | OpKind::Extract(_)
+        | OpKind::Reduce(_)
+        | OpKind::Cumsum(_)
+        | OpKind::For(_)
+        | OpKind::Loop(_)
+        | OpKind::If(_)
+        | OpKind::Scope(_)
+        | OpKind::Yield(_)
+        | OpKind::Break(_)
+        | OpKind::Continue(_)
+        | OpKind::Exit(_)
+        | OpKind::ConvertLayout(_)
+        | OpKind::ToShared(_)
+        | OpKind::FromShared(_)
+        | OpKind::Barrier(_) => {}
+    });
+    chained
+}
+
+/// The operations that receive the values of terminators, innermost last.
+#[derive(Clone, Default)]
+struct Targets {
+    /// Innermost loop and its results or carried values.
+    looped: Option<OpId>,
+    /// Innermost scope.
+    scope: Option<OpId>,
+    /// The operation whose region this is, if any.
+    owner: Option<OpId>,
+}
+
+impl Targets {
+    fn inside(&self, kernel: &Kernel, id: OpId) -> Targets {
+        let mut inner = Targets { owner: Some(id), ..self.clone() };
+        match kernel.ops[id].kind {
+            OpKind::For(_) | OpKind::Loop(_) => inner.looped = Some(id),
+            OpKind::Scope(_) => inner.scope = Some(id),
+            _ => {}
+        }
+        inner
+    }
+
+    /// The operation that receives this terminator's operands.
+    fn of(&self, kind: &OpKind) -> Option<OpId> {
+        match kind {
+            OpKind::Yield(_) => self.owner,
+            OpKind::Break(_) | OpKind::Continue(_) => self.looped,
+            OpKind::Exit(_) => self.scope,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! `insert_barriers`: a block barrier between any two accesses of the same shared bytes of which one is a write.
+//!
+//! A forward analysis of the accesses that are pending since the last barrier. Branches are taken by whole blocks, so
+//! that a barrier inside one is met by all threads. Operations with scratch end in reads of it, after a barrier of
+//! their own.
+
+use std::collections::BTreeSet;
+
+use super::allocate_shared::SharedPlan;
+use crate::ir::{Kernel, LocId, OpId, RegionId, Type, ValueId};
+use crate::ops::barrier::Barrier;
+use crate::ops::lower::Lower;
+use crate::ops::{Effects, OpKind, TileOp};
+
+/// Accesses of byte ranges that no barrier has ordered yet: (first, end, is a write).
+type Pending = BTreeSet<(u32, u32, bool)>;
+
+/// Inserts the barriers that a kernel with placed shared memory needs.
+pub fn insert_barriers(kernel: &mut Kernel, plan: &SharedPlan) {
+    let mut analysis = Analysis { kernel, plan, before: BTreeSet::new() };
+    analysis.region(kernel.body, Pending::new(), &mut Exits::default());
+    let before = analysis.before;
+    let regions: Vec<RegionId> = kernel.regions.ids().collect();
+    for region in regions {
+        let mut ops = Vec::new();
+        for id in kernel.regions[region].ops.clone() {
+            if before.contains(&id) {
+                ops.push(kernel.new_op(Barrier.into(), Vec::new(), Vec::new(), LocId::default()));
+            }
+            ops.push(id);
+        }
+        kernel.regions[region].ops = ops;
+    }
+}
+
+/// What is pending where control leaves a region other than by its end.
+#[derive(Default, Clone)]
+struct Exits {
+    broken: Pending,
+    continued: Pending,
+    exited: Pending,
+}
+
+struct Analysis<'a> {
+    kernel: &'a Kernel,
+    plan: &'a SharedPlan,
+    before: BTreeSet<OpId>,
+}
+
+impl Analysis<'_> {
+    fn range(&self, value: ValueId) -> Option<(u32, u32)> {
+        let Type::Shared(t) = self.kernel.ty(value) else { return None };
+        let offset = self.plan.tiles.get(&value)?;
+        Some((*offset, offset + t.layout.bytes))
+    }
+
+    /// Returns what is pending at the end of the region; `None` if its end is not reached.
+    fn region(&mut self, region: RegionId, mut pending: Pending, exits: &mut Exits) -> Option<Pending> {
+        for &id in &self.kernel.regions[region].ops {
+            match self.kernel.ops[id].kind {
+                OpKind::Yield(_) => return Some(pending),
+                OpKind::Break(_) => {
+                    exits.broken.extend(pending);
+                    return None;
+                }
+                OpKind::Continue(_) => {
+                    exits.continued.extend(pending);
+                    return None;
+                }
+                OpKind::Exit(_) => {
+                    exits.exited.extend(pending);
+                    return None;
+                }
+                _ => pending = self.op(id, pending, exits)?,
+            }
+        }
+        Some(pending)
+    }
+
+    fn op(&mut self, id: OpId, pending: Pending, exits: &mut Exits) -> Option<Pending> {
+        let op = &self.kernel.ops[id];
+        match op.kind {
+            OpKind::For(_) | OpKind::Loop(_) => self.looped(id, pending, exits),
+            OpKind::If(_) => {
+                let mut ends: Option<Pending> = None;
+                for &region in &op.regions {
+                    if let Some(end) = self.region(region, pending.clone(), exits) {
+                        ends.get_or_insert_default().extend(end);
+                    }
+                }
+                ends
+            }
+            OpKind::Scope(_) => {
+                let mut inner = Exits::default();
+                let end = self.region(op.regions[0], pending, &mut inner);
+                exits.broken.extend(inner.broken);
+                exits.continued.extend(inner.continued);
+                let mut all = inner.exited;
+                all.extend(end.into_iter().flatten());
+                Some(all)
+            }
+            _ => Some(self.plain(id, pending)),
+        }
+    }
+
+    /// Runs the body until what is pending at its start no longer grows.
+    fn looped(&mut self, id: OpId, pending: Pending, exits: &mut Exits) -> Option<Pending> {
+        let op = &self.kernel.ops[id];
+        let mut start = pending;
+        loop {
+            let mut inner = Exits::default();
+            let end = self.region(op.regions[0], start.clone(), &mut inner);
+            exits.exited.extend(inner.exited.iter().copied());
+            let mut next = start.clone();
+            next.extend(end.into_iter().flatten());
+            next.extend(inner.continued);
+            if next == start {
+                // A counted loop leaves at its head, any loop by `break`.
+                let mut after = inner.broken;
+                if matches!(op.kind, OpKind::For(_)) {
+                    after.extend(start);
+                }
+                return Some(after);
+            }
+            start = next;
+        }
+    }
+
+    fn plain(&mut self, id: OpId, mut pending: Pending) -> Pending {
+        let op = &self.kernel.ops[id];
+        let mut accesses: Vec<(u32, u32, bool)> = Vec::new();
+        accesses.extend(op.operands.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, false)));
+        if op.kind.effects() == Effects::WritesShared {
+            accesses.extend(op.results.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, true)));
+        }
+        let scratch = self.plan.scratch.get(&id).map(|&at| (at, at + op.kind.scratch(self.kernel, op)));
+        accesses.extend(scratch.map(|(a, b)| (a, b, true)));
+        let clash = |x: &(u32, u32, bool)| pending.iter().any(|p| p.0 < x.1 && x.0 < p.1 && (p.2 || x.2));
+        if accesses.iter().any(clash) {
+            self.before.insert(id);
+            pending.clear();
+        }
+        if let Some((a, b)) = scratch {
+            pending.clear();
+            pending.insert((a, b, false));
+        } else {
+            pending.extend(accesses);
+        }
+        pending
+    }
+}
