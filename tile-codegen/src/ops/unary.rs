@@ -3,7 +3,7 @@
 use super::{Attr, AttrReader, Effects, TileOp, rule};
 use crate::diag::{Code, OpError};
 use crate::dsl::{Float, Number, Scalar, Tile, TileOrScalar, session};
-use crate::ir::{Class, Type};
+use crate::ir::{Class, Elem, Type};
 
 /// One row an operation: its name in IR text, the classes of elements it takes, its CPU meaning on each.
 macro_rules! unary {
