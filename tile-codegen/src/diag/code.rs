@@ -51,6 +51,26 @@ codes! {
     Target = 302;
 }
 
+impl Code {
+    /// A few words for the place in the source, where they say more than the message does.
+    pub(super) fn label(self) -> Option<&'static str> {
+        match self {
+            Code::TileDimension => Some("not a power of two"),
+            Code::ElementType | Code::MmaType => Some("unexpected element type"),
+            Code::Broadcast | Code::MmaShape => Some("different shapes"),
+            Code::Reshape => Some("different numbers of elements"),
+            Code::Axis => Some("no such axis"),
+            Code::Rank => Some("unexpected rank"),
+            Code::Extract => Some("outside the tile"),
+            Code::Carried => Some("its type or shape changes here"),
+            Code::Staging => Some("depends on a runtime condition"),
+            Code::HostPanic => Some("panicked here"),
+            Code::Literal => Some("does not fit"),
+            Code::Parse | Code::Structure | Code::SharedMemory | Code::Target => None,
+        }
+    }
+}
+
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "E{:04}", *self as u16)

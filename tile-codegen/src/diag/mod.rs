@@ -5,7 +5,10 @@ use std::fmt;
 use crate::ir::Loc;
 
 mod code;
+mod render;
+
 pub use code::Code;
+pub use render::{Source, render};
 
 /// A fault that an operation's own rule found, before it is tied to a place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +50,10 @@ impl Diagnostic {
     /// A diagnostic without a place.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), loc: None, help: None }
+    }
+    /// A few words beside the marked source: the fault without its details.
+    pub fn label(&self) -> Option<&'static str> {
+        self.code.label()
     }
     /// Ties an operation's fault to a place.
     pub fn from_op(error: OpError, loc: Option<Loc>) -> Self {

@@ -9,7 +9,7 @@ use super::lex::{Spanned, Token, tokens};
 use super::loc::LocId;
 use super::print::stage_name;
 use super::types::{SharedType, TensorType, Type};
-use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::layout::{Layout, SharedLayout};
 use crate::ops::attr::Parsed;
 use crate::ops::{AttrReader, OpKind, TileOp};
