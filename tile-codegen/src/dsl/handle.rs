@@ -46,13 +46,6 @@ macro_rules! handles {
             pub(crate) fn new(raw: Raw) -> Self {
                 Self { raw, marker: PhantomData }
             }
-            pub(crate) fn raw(self) -> Raw {
-                self.raw
-            }
-            #[allow(dead_code, reason = "used of the handles that control flow carries")]
-            pub(crate) fn set(&mut self, raw: Raw) {
-                self.raw = raw;
-            }
         }
         impl<T $(, const $rank: usize)?> Clone for $handle<T $(, $rank)?> {
             fn clone(&self) -> Self {
@@ -68,6 +61,26 @@ macro_rules! handles {
     )*};
 }
 handles! { Tile; Scalar; Tensor, RANK; TensorMut, RANK; }
+
+macro_rules! runtime_values {
+    ($($handle:ident)*) => {$(
+        impl<T> $handle<T> {
+            pub(crate) fn raw(self) -> Raw {
+                self.raw
+            }
+            pub(crate) fn set(&mut self, raw: Raw) {
+                self.raw = raw;
+            }
+        }
+    )*};
+}
+runtime_values! { Tile Scalar }
+
+impl<T, const RANK: usize> TensorMut<T, RANK> {
+    pub(crate) fn raw(self) -> Raw {
+        self.raw
+    }
+}
 
 /// A tile or a scalar: what elementwise operations take.
 #[diagnostic::on_unimplemented(

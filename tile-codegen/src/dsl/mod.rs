@@ -6,6 +6,7 @@
 
 pub(crate) mod arith;
 mod compare;
+mod control;
 mod convert;
 mod element;
 mod handle;

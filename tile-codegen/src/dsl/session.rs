@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 
+use super::control::Frame;
 use super::panics;
 use super::params::Params;
 use super::source::{self, KernelSource, SourceText};
@@ -47,11 +48,13 @@ pub struct Raw {
 }
 
 /// One kernel being staged.
-pub(crate) struct Session {
+pub struct Session {
     number: u64,
     pub(crate) builder: Builder,
     sources: Vec<&'static KernelSource>,
     constants: HashMap<(Literal, Elem), Raw>,
+    /// The loops and scopes around the current place.
+    pub(crate) frames: Vec<Frame>,
 }
 
 thread_local! {
@@ -99,10 +102,15 @@ pub fn source(source: &'static KernelSource) -> SourceGuard {
     SourceGuard(())
 }
 
+/// Works on the kernel being staged, if there is one.
+pub(crate) fn try_with<R>(work: impl FnOnce(&mut Session) -> R) -> Option<R> {
+    SESSIONS.with_borrow_mut(|sessions| sessions.last_mut().map(work))
+}
+
 /// Works on the kernel being staged.
 #[track_caller]
 pub(crate) fn with<R>(work: impl FnOnce(&mut Session) -> R) -> R {
-    match SESSIONS.with_borrow_mut(|sessions| sessions.last_mut().map(work)) {
+    match try_with(work) {
         Some(result) => result,
         None => panic!(
             "tile operations work inside a kernel only: call this from a function with `#[tile_kernel]`, or from one that it calls"
@@ -147,7 +155,8 @@ pub(crate) fn shape(x: Raw) -> Option<Vec<usize>> {
 impl Session {
     fn new(name: &str, source: &'static KernelSource) -> Self {
         let number = NEXT.replace(NEXT.get() + 1);
-        Self { number, builder: Builder::new(name), sources: vec![source], constants: HashMap::new() }
+        let (constants, frames) = (HashMap::new(), Vec::new());
+        Self { number, builder: Builder::new(name), sources: vec![source], constants, frames }
     }
 
     fn finish(self) -> Result<Staged, StageError> {
