@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Expr, ExprIf, Lifetime};
 
-use crate::expand::{Frame, FrameKind, Rewriter, block_tokens};
+use crate::expand::{Frame, FrameKind, Rewriter, block_tokens, hand_off};
 use crate::flow::{Exits, diverges, expr_diverges, has_let};
 use crate::ranges::ends;
 use crate::scope::condition_patterns;
@@ -110,15 +110,7 @@ impl Rewriter<'_> {
         let Parts { at, join_at, guard, changed, exits } = parts;
         let (at, join_at) = (*at, *join_at);
         let (t, e) = (self.ident("then", at), self.ident("else", at));
-        let hand = |method: &str| -> TokenStream {
-            changed
-                .iter()
-                .map(|v| {
-                    let (at, method) = (v.span(), Ident::new(method, v.span()));
-                    quote_spanned!(at=> #guard.#method(&mut #v);)
-                })
-                .collect()
-        };
+        let hand = |method: &str| hand_off(guard, method, changed, true);
         let (save, out_then, out_else, result) =
             (hand("save"), hand("out_then"), hand("out_else"), hand("result"));
         let unit = quote_spanned!(at=> : ::core::option::Option<()>);

@@ -169,19 +169,24 @@ fn expand(
         }
     }
     let body = rewriter.body(&mut function.block, &function.sig.output);
-    let (ranges, faults) = (rewriter.ranges, errors.to_tokens());
+    let (ranges, faults, faulty) =
+        (rewriter.ranges, rewriter.errors.to_tokens(), rewriter.faulty || !rewriter.errors.is_empty());
     // In the body: rustc then knows that it is faulty, and does not report what follows from that.
     let body = quote!(#faults #body);
     let at = function.sig.fn_token.span;
     let source = ranges.to_static(krate, at, item);
+    let mut allowed = allowed(at);
+    if faulty {
+        allowed.extend(quote_spanned!(at=> #[allow(unused, clippy::all)])); // of what replaced the mistakes
+    }
     match role {
-        Role::Kernel => launch::kernel(krate, &function, &source, &body),
-        Role::Helper => helper(krate, &function, &source, &body),
+        Role::Kernel => launch::kernel(krate, &function, &source, &allowed, &body),
+        Role::Helper => helper(krate, &function, &source, &allowed, &body),
     }
 }
 
 /// The lints that generated code of this shape would raise.
-pub(crate) fn allowed(at: Span) -> TokenStream {
+fn allowed(at: Span) -> TokenStream {
     quote_spanned!(at=> #[allow(
         clippy::assign_op_pattern,
         clippy::blocks_in_conditions,
@@ -196,10 +201,16 @@ pub(crate) fn allowed(at: Span) -> TokenStream {
     )])
 }
 
-fn helper(krate: &Krate, function: &ItemFn, source: &TokenStream, body: &TokenStream) -> TokenStream {
+fn helper(
+    krate: &Krate,
+    function: &ItemFn,
+    source: &TokenStream,
+    allowed: &TokenStream,
+    body: &TokenStream,
+) -> TokenStream {
     let at = function.sig.fn_token.span;
     let (outer, inner) = split_attributes(function);
-    let (vis, sig, allowed) = (&function.vis, &function.sig, allowed(at));
+    let (vis, sig) = (&function.vis, &function.sig);
     let enter = krate.private(at, "source");
     quote_spanned!(at=> #(#outer)* #allowed #vis #sig {
         #(#inner)*
@@ -220,6 +231,16 @@ pub(crate) fn block_tokens(block: &Block) -> TokenStream {
     let mut group = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, quote!(#(#stmts)*));
     group.set_span(at);
     group.into_token_stream()
+}
+
+/// `guard.method(&mut v);` for each variable, located at the variable: its type is what can be wrong.
+pub(crate) fn hand_off(guard: &Ident, method: &str, variables: &[Ident], mutable: bool) -> TokenStream {
+    let each = variables.iter().map(|v| {
+        let (at, method) = (v.span(), Ident::new(method, v.span()));
+        let mutable = mutable.then(|| quote_spanned!(at=> mut));
+        quote_spanned!(at=> #guard.#method(&#mutable #v);)
+    });
+    each.collect()
 }
 
 /// A construct around the place that is being rewritten.
@@ -278,6 +299,8 @@ pub(crate) struct Rewriter<'a> {
     pub(crate) frames: Vec<Frame>,
     pub(crate) ranges: Ranges,
     pub(crate) errors: &'a mut Errors,
+    /// Is there an error in the place of an expression?
+    pub(crate) faulty: bool,
     /// Generated names resolve as if written here, wherever they are located.
     hygiene: Span,
     names: usize,
@@ -291,6 +314,7 @@ impl<'a> Rewriter<'a> {
             frames: Vec::new(),
             ranges: Ranges::default(),
             errors,
+            faulty: false,
             hygiene,
             names: 0,
         }
@@ -300,6 +324,20 @@ impl<'a> Rewriter<'a> {
     pub(crate) fn ident(&mut self, role: &str, at: Span) -> Ident {
         self.names += 1;
         format_ident!("__tile_{role}{}", self.names, span = at.resolved_at(self.hygiene))
+    }
+
+    /// An expression that is the error. Its type is rustc's error type, so that nothing that follows from the mistake
+    /// is reported as well.
+    pub(crate) fn in_place(&mut self, error: &syn::Error) -> Expr {
+        self.faulty = true;
+        Expr::Verbatim(error.to_compile_error())
+    }
+
+    /// As [`in_place`](Self::in_place), where the mistake was a jump: what stood there did not end either.
+    pub(crate) fn instead_of_jump(&mut self, error: &syn::Error) -> Expr {
+        self.faulty = true;
+        let error = error.to_compile_error();
+        Expr::Verbatim(quote!({ #error ::core::unreachable!() }))
     }
 
     pub(crate) fn label(&mut self, at: Span) -> Lifetime {

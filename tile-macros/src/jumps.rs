@@ -34,7 +34,7 @@ impl Rewriter<'_> {
         let label = located(&frame.label, at);
         match frame.kind {
             FrameKind::Runtime => quote_spanned!(at=> break #label),
-            _ => quote_spanned!(at=> break #label ::core::option::Option::None),
+            _ => quote_spanned!(at=> break #label <::core::option::Option<_>>::None),
         }
     }
 
@@ -48,16 +48,19 @@ impl Rewriter<'_> {
     ) -> Expr {
         let target = match self.target(at, word, label) {
             Ok(target) => target,
-            Err(error) => return messages::instead_of_jump(&error),
+            Err(error) => return self.instead_of_jump(&error),
         };
         let value = value.map(|value| {
             self.visit_expr_mut(value);
             value.clone()
         });
+        if value.is_some() && self.frames[target].kind == FrameKind::Host {
+            return self.instead_of_jump(&syn::Error::new(at, messages::BREAK_VALUE));
+        }
         if self.frames[target].kind != FrameKind::Runtime {
             if label.is_none() && target + 1 == self.frames.len() {
-                let (word, value) = (syn::Ident::new(word, at), value); // nothing of ours in between
-                return Expr::Verbatim(quote_spanned!(at=> #word #value));
+                let word = syn::Ident::new(word, at); // nothing of ours in between
+                return Expr::Verbatim(quote_spanned!(at=> #word));
             }
             self.frames[target].used = true;
             let checks = self.host_checks(at, target);
@@ -69,6 +72,7 @@ impl Rewriter<'_> {
             return Expr::Verbatim(quote_spanned!(at=> { let #v: _ = #value; #checks #word #label #v }));
         }
         if value.is_some() {
+            self.faulty = true;
             self.frames[target].fault = Some(syn::Error::new(at, messages::BREAK_VALUE));
         }
         let frame = &self.frames[target];
@@ -123,7 +127,7 @@ impl Rewriter<'_> {
             self.frames.iter().rposition(|f| matches!(f.kind, FrameKind::Closure | FrameKind::Scope));
         let inside = &self.frames[around.map_or(0, |i| i + 1)..];
         if inside.iter().any(|f| f.kind == FrameKind::Runtime) {
-            return messages::instead_of_jump(&syn::Error::new(at, messages::RETURN_IN_LOOP));
+            return self.instead_of_jump(&syn::Error::new(at, messages::RETURN_IN_LOOP));
         }
         if let Some(value) = &mut r.expr {
             self.visit_expr_mut(value);

@@ -1,9 +1,9 @@
 //! The host function around a kernel.
 //!
 //! ```text
-//! pub fn name<'__tile, G>(p: <P as KernelParam>::Host<'__tile>, ..) -> crate::Launch<'__tile> where .. {
+//! pub fn name<'__tile, G>(p: <P as KernelParam>::Host<'__tile>, ..) -> crate::Launch<'__tile> where .., P: KernelParam {
 //!     static __TILE_SOURCE: KernelSource = ..;
-//!     fn name<G>(cx: &mut StageArgs) where .. {        // stages the kernel; needs nothing but `cx`
+//!     fn name<G>(cx: &mut StageArgs) where .., P: KernelParam {   // stages the kernel; needs nothing but `cx`
 //!         let p: P = <P as KernelParam>::stage(cx);    // in the order of the parameters
 //!         { body }
 //!     }
@@ -32,7 +32,7 @@ use syn::{
 };
 
 use crate::args::Krate;
-use crate::expand::{allowed, split_attributes};
+use crate::expand::split_attributes;
 
 /// A parameter of the kernel.
 struct Param<'a> {
@@ -93,6 +93,7 @@ pub(crate) fn kernel(
     krate: &Krate,
     function: &ItemFn,
     source: &TokenStream,
+    allowed: &TokenStream,
     body: &TokenStream,
 ) -> TokenStream {
     let sig = &function.sig;
@@ -112,7 +113,7 @@ pub(crate) fn kernel(
     let host = params.iter().map(|p| p.host(krate));
     let bind = params.iter().map(|p| p.bind(krate));
     let mutable = (!params.is_empty()).then(|| quote_spanned!(at=> mut));
-    let stage = stage(krate, function, &params, body);
+    let stage = stage(krate, function, &params, allowed, body);
     let (list, info, launch) =
         (krate.private(at, "ArgList"), krate.private(at, "KernelInfo"), krate.private(at, "launch"));
     let (result, text, turbofish) = (krate.path(at), name.unraw().to_string(), turbofish(&sig.generics, at));
@@ -134,16 +135,23 @@ pub(crate) fn kernel(
 }
 
 /// The function that stages the kernel. It has the kernel's name, so that messages show that.
-fn stage(krate: &Krate, function: &ItemFn, params: &[Param], body: &TokenStream) -> TokenStream {
+fn stage(
+    krate: &Krate,
+    function: &ItemFn,
+    params: &[Param],
+    allowed: &TokenStream,
+    body: &TokenStream,
+) -> TokenStream {
     let at = function.sig.fn_token.span;
     let (name, generics) = (&function.sig.ident, &function.sig.generics);
     let (params_of, where_clause) = (&generics.params, where_clause(krate, function, params));
     let (_, inner) = split_attributes(function);
-    let (allowed, cx) = (allowed(at), krate.private(at, "StageArgs"));
+    let cx = krate.private(at, "StageArgs");
     let values = params.iter().map(|p| p.stage(krate));
     let unused = params.is_empty().then(|| quote_spanned!(at=> let _ = __tile_cx;));
     let mut block = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, quote!(#body));
-    block.set_span(function.block.brace_token.span.join());
+    // Braces that count as generated: no lint about braces sees them.
+    block.set_span(Span::mixed_site().located_at(function.block.brace_token.span.join()));
     quote_spanned!(at=> #allowed fn #name<#params_of>(__tile_cx: &mut #cx) #where_clause {
         #(#inner)*
         #(#values)*

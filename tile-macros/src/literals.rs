@@ -25,6 +25,7 @@ pub(crate) fn is_number(expr: &Expr) -> bool {
         Expr::Lit(l) => matches!(l.lit, Lit::Int(_) | Lit::Float(_)),
         Expr::Unary(u) => matches!(u.op, UnOp::Neg(_)) && is_number(&u.expr),
         Expr::Paren(p) => is_number(&p.expr),
+        Expr::Group(g) => is_number(&g.expr),
         _ => false,
     }
 }
@@ -40,6 +41,7 @@ pub(crate) fn unsuffixed(expr: &Expr) -> Option<Literal> {
         },
         Expr::Unary(u) if matches!(u.op, UnOp::Neg(_)) => unsuffixed(&u.expr).filter(|l| *l != Literal::Bool),
         Expr::Paren(p) => unsuffixed(&p.expr),
+        Expr::Group(g) => unsuffixed(&g.expr),
         Expr::Binary(b) if matches!(b.op, BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_)) => {
             let (left, right) = (unsuffixed(&b.left)?, unsuffixed(&b.right)?);
             (left == right && left != Literal::Bool).then_some(left)
@@ -98,6 +100,7 @@ impl Rewriter<'_> {
         }
         match value {
             Expr::Paren(p) => self.lift_value(&mut p.expr, literal),
+            Expr::Group(g) => self.lift_value(&mut g.expr, literal),
             Expr::Block(b) => self.lift_tail(&mut b.block, literal),
             Expr::If(i) => {
                 self.lift_tail(&mut i.then_branch, literal);

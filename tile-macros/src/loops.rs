@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprRange, ExprWhile, Pat, RangeLimits};
 
-use crate::expand::{Frame, FrameKind, Rewriter, block_tokens};
+use crate::expand::{Frame, FrameKind, Rewriter, block_tokens, hand_off};
 use crate::flow::has_let;
 use crate::literals::is_number;
 use crate::messages;
@@ -96,7 +96,8 @@ impl Rewriter<'_> {
                 return None;
             }
             faulty => {
-                *f.expr = messages::in_place(&fault(&faulty, &f.expr));
+                let error = fault(&faulty, &f.expr);
+                *f.expr = self.in_place(&error);
                 self.host_for(f);
                 return None;
             }
@@ -216,19 +217,9 @@ impl Rewriter<'_> {
             let at = ends(test.clone(), at).0;
             quote_spanned!(at=> #guard.test(#test);)
         });
-        let each = |method: &str, borrow: fn(Span, &Ident) -> TokenStream| -> TokenStream {
-            carried
-                .iter()
-                .map(|v| {
-                    let (at, method) = (v.span(), Ident::new(method, v.span()));
-                    let place = borrow(at, v);
-                    quote_spanned!(at=> #guard.#method(#place);)
-                })
-                .collect()
-        };
-        let unique: fn(Span, &Ident) -> TokenStream = |at, v| quote_spanned!(at=> &mut #v);
-        let shared: fn(Span, &Ident) -> TokenStream = |at, v| quote_spanned!(at=> &#v);
-        let (carry, out, result) = (each("carry", unique), each("out", shared), each("result", unique));
+        let carry = hand_off(&guard, "carry", &carried, true);
+        let out = hand_off(&guard, "out", &carried, false);
+        let result = hand_off(&guard, "result", &carried, true);
         // Without a jump the body always ends, so nothing needs to be remembered.
         let staged = if jumped {
             let live = self.ident("live", at);

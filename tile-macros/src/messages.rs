@@ -1,8 +1,8 @@
 //! Every text that a user can see, and the list in which errors gather.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
-use syn::{Error, Expr};
+use quote::ToTokens;
+use syn::Error;
 
 /// The errors of one attribute, in source order of discovery.
 #[derive(Default)]
@@ -33,18 +33,6 @@ impl Errors {
     }
 }
 
-/// An expression that is the error. Its type is rustc's error type, so that nothing that follows from the mistake is
-/// reported as well.
-pub(crate) fn in_place(error: &Error) -> Expr {
-    Expr::Verbatim(error.to_compile_error())
-}
-
-/// As [`in_place`], where the mistake was a jump: what stood there did not end either.
-pub(crate) fn instead_of_jump(error: &Error) -> Expr {
-    let error = error.to_compile_error();
-    Expr::Verbatim(quote!({ #error ::core::unreachable!() }))
-}
-
 // The attribute and the signature.
 pub(crate) const ATTRIBUTE_ARGUMENT: &str =
     "unknown argument; the only one is the path of the runtime crate: `crate = path::to::tile_runtime`";
@@ -73,7 +61,7 @@ pub(crate) const NOT_A_RANGE: &str = "`for` takes `a..b`, `(a..b).step_by(n)` fo
 pub(crate) const LABELLED_JUMP: &str = "a label cannot name or cross a runtime loop; set a variable, leave the inner loop, and test the \
      variable in the outer one";
 pub(crate) const BREAK_VALUE: &str =
-    "a runtime loop has no value; assign a variable declared before the loop, then write `break` alone";
+    "this loop has no value; assign a variable declared before the loop, then write `break` alone";
 pub(crate) const RETURN_IN_LOOP: &str =
     "`return` cannot leave a runtime loop; set a variable, `break`, and return after the loop";
 pub(crate) const JUMP_IN_OPERAND: &str = "the right side of `&&` and `||` cannot jump, because a runtime condition evaluates both sides; write an `if`";

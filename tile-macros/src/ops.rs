@@ -6,7 +6,7 @@ use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{BinOp, Expr, ExprBinary, ExprCast, Type};
 
-use crate::expand::Rewriter;
+use crate::expand::{Rewriter, block_tokens};
 use crate::flow::has_let;
 use crate::literals::is_number;
 
@@ -32,6 +32,7 @@ fn integer(expr: &Expr) -> bool {
         Expr::Lit(l) => matches!(&l.lit, syn::Lit::Int(i) if i.suffix().is_empty()),
         Expr::Unary(u) => is_number(expr) && integer(&u.expr),
         Expr::Paren(p) => integer(&p.expr),
+        Expr::Group(g) => integer(&g.expr),
         _ => false,
     }
 }
@@ -152,11 +153,12 @@ impl Rewriter<'_> {
     }
 }
 
-/// The expression for a place where its parentheses would be one pair too many.
-pub(crate) fn without_parens(expr: &Expr) -> &Expr {
+/// The expression for a place where rustc would call its parentheses or braces unnecessary.
+pub(crate) fn without_parens(expr: &Expr) -> TokenStream {
     match expr {
         Expr::Paren(p) => without_parens(&p.expr),
-        e => e,
+        Expr::Block(b) if b.label.is_none() && b.attrs.is_empty() => block_tokens(&b.block),
+        e => quote!(#e),
     }
 }
 

@@ -264,7 +264,8 @@ pub(crate) fn assigned_in_flow(stmts: &[Stmt], variable: &Ident) -> bool {
             let flow = match expr {
                 Expr::ForLoop(f) => !matches!(classify(f), ForKind::Unroll | ForKind::Other),
                 Expr::While(w) => !flow::has_let(&w.cond),
-                Expr::Loop(_) => true,
+                // A closure that assigns is an error; a lifted literal keeps it the only one.
+                Expr::Loop(_) | Expr::Closure(_) => true,
                 Expr::If(i) => !flow::has_let(&i.cond),
                 _ => false,
             };
