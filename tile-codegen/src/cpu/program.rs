@@ -197,6 +197,7 @@ impl<'k> Compiler<'k> {
             // Blocks run one after the other on one thread: there is nobody to wait for.
             OpKind::Barrier(_) => Ok(()),
             kind => {
+                debug_assert!(kind.effects() != Effects::Control, "every control operation has its own arm");
                 self.straight(op, kind);
                 Ok(())
             }
