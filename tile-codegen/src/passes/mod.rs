@@ -1,6 +1,100 @@
-//! The passes over tile IR.
+//! The passes over tile IR, and the driver that runs them with the verifier after each.
 
 pub mod allocate_shared;
 pub mod assign_layouts;
 pub mod choose_warps;
 pub mod insert_barriers;
+
+use crate::config::Config;
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::{Kernel, verify};
+use crate::target::Target;
+
+/// Whether a pass changed the kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Changed {
+    /// It did.
+    Yes,
+    /// The kernel is as before.
+    No,
+}
+
+/// What passes know besides the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct PassCx<'a> {
+    /// The GPU architecture.
+    pub target: &'a Target,
+    /// Choices of tuning.
+    pub config: &'a Config,
+}
+
+/// A pass over a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its name, which is that of its file, its dump and its snapshots.
+    pub id: &'static str,
+    /// What it requires and ensures, in one line.
+    pub contract: &'static str,
+    /// Changes the kernel; an error is a fault of the user's kernel, as a limit of the target that it exceeds.
+    pub run: fn(&mut Kernel, &PassCx<'_>) -> Result<Changed, Diagnostics>,
+}
+
+/// Declares the passes of kernels as they are staged, in the order in which they run.
+macro_rules! passes {
+    ($($id:ident: $contract:literal;)*) => {
+        $(pub mod $id;)*
+
+        /// The passes that run before layouts are assigned, in order.
+        pub const PASSES: &[Pass] =
+            &[$(Pass { id: stringify!($id), contract: $contract, run: $id::run },)*];
+    };
+}
+
+passes! {
+    canonicalize: "constants folded, equal operations merged, unused ones removed, decided branches taken; idempotent";
+}
+
+/// Runs [`PASSES`] over a kernel and calls `observer` after each, also where it changed nothing.
+///
+/// # Errors
+/// If the kernel breaks a rule of the verifier, or a pass refuses it. A pass that breaks the kernel is an error too, of
+/// [`Code::Structure`], which names the pass.
+pub fn run_passes(
+    kernel: &mut Kernel,
+    cx: &PassCx<'_>,
+    observer: &mut dyn FnMut(&'static str, &Kernel),
+) -> Result<(), Diagnostics> {
+    run_list(PASSES, kernel, cx, observer)
+}
+
+/// Runs a list of passes, as [`run_passes`] does.
+///
+/// # Errors
+/// As for [`run_passes`].
+pub fn run_list(
+    passes: &[Pass],
+    kernel: &mut Kernel,
+    cx: &PassCx<'_>,
+    observer: &mut dyn FnMut(&'static str, &Kernel),
+) -> Result<(), Diagnostics> {
+    verify(kernel)?;
+    for pass in passes {
+        (pass.run)(kernel, cx)?;
+        verify(kernel).map_err(|faults| internal(pass.id, &faults))?;
+        observer(pass.id, kernel);
+    }
+    Ok(())
+}
+
+/// The verifier's faults after a pass, as faults of that pass.
+fn internal(pass: &str, faults: &Diagnostics) -> Diagnostics {
+    let mut out = Diagnostics::default();
+    for fault in faults.iter() {
+        let message = format!("the pass `{pass}` broke the kernel: {}", fault.message);
+        out.push(Diagnostic { code: Code::Structure, message, ..fault.clone() });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
