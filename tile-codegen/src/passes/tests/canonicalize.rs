@@ -138,6 +138,18 @@ fn inexact_functions_and_nan_are_not_folded() {
     }
 }
 
+/// Which of two zeros is smaller is not fixed, so neither is the sign of the result.
+#[test]
+fn extremes_of_two_zeros_are_not_folded() {
+    for op in ["minimum", "maximum_nan"] {
+        let text = format!(
+            "%0 = constant {{ value = 0.0, elem = f32 }} : f32\n%1 = constant {{ value = -0.0, elem = f32 }} : f32\n\
+             %2 = {op} %0, %1 : f32\n%3 = broadcast_to %2 {{ shape = [1, 1] }} : 1x1xf32\nstore %3, %y, %n, %n"
+        );
+        becomes(&text, &text);
+    }
+}
+
 #[test]
 fn moves_are_merged() {
     let load = "%0 = load %x, %n, %n { shape = [4, 8], pad = 0.0 } : 4x8xf32\n";
