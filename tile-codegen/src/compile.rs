@@ -5,9 +5,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::Kernel;
 use crate::lower::{Slot, lower};
 use crate::passes::allocate_shared::allocate_shared;
-use crate::passes::assign_layouts::assign_layouts;
-use crate::passes::choose_warps::choose_warps;
-use crate::passes::insert_barriers::insert_barriers;
+use crate::passes::{PassCx, run_passes};
 use crate::ptx;
 use crate::target::Target;
 
@@ -37,37 +35,38 @@ pub struct Compiled {
 /// # Errors
 /// If the kernel does not fit the target, with what it needs and what the target has.
 pub fn compile(kernel: &Kernel, target: &Target, config: &Config) -> Result<Compiled, Diagnostics> {
-    let num_warps = config.num_warps.unwrap_or_else(|| choose_warps(kernel));
-    if !(1..=16).contains(&num_warps) || !num_warps.is_power_of_two() {
-        return Err(one(Code::Target, format!("{num_warps} warps: a block has 1, 2, 4, 8 or 16")));
-    }
-    let mut laid_out = assign_layouts(kernel, num_warps)?;
+    compile_observed(kernel, target, config, &mut |_, _| {})
+}
+
+/// Compiles, and shows the kernel after each pass to `observer`, with the pass's id.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_observed(
+    kernel: &Kernel,
+    target: &Target,
+    config: &Config,
+    observer: &mut dyn FnMut(&'static str, &Kernel),
+) -> Result<Compiled, Diagnostics> {
+    let mut laid_out = kernel.clone();
+    run_passes(&mut laid_out, &PassCx { target, config }, observer)?;
     let shared = allocate_shared(&laid_out, target)?;
-    insert_barriers(&mut laid_out, &shared);
     let (function, slots) = lower(&laid_out, &shared);
     let module = ptx::Module { target: target.sm, kernels: vec![function] };
     if let Err(faults) = ptx::check_module(&module) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
-        return Err(one(
-            Code::Structure,
-            format!("the generated code of `{}` is malformed: {first}", kernel.name),
-        ));
+        let message = format!("the generated code of `{}` is malformed: {first}", kernel.name);
+        return Err(Diagnostic::new(Code::Structure, message).into());
     }
     let text = ptx::print_module(&module);
     Ok(Compiled {
         entry: kernel.name.clone(),
         ptx: text.text,
         locs: text.locs,
+        threads: module.kernels[0].reqntid,
         module,
         slots,
-        threads: 32 * num_warps as u32,
         shared_bytes: shared.bytes,
         target: *target,
     })
-}
-
-fn one(code: Code, message: String) -> Diagnostics {
-    let mut list = Diagnostics::default();
-    list.push(Diagnostic::new(code, message));
-    list
 }

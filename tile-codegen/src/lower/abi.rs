@@ -80,7 +80,7 @@ pub(super) fn declare(f: &mut FuncBuilder, kernel: &Kernel, slot: Slot) -> u32 {
         // Users' names are Rust identifiers, which may hold letters that PTX has not.
         let base: String =
             kernel.params[param].name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        format!("{param}_{base}{part}")
+        format!("arg{param}_{base}{part}")
     };
     let (name, kind) = match slot {
         Slot::Pointer { param } => (name(param, ""), ptx::ParamKind::Scalar(Ty::U64)),

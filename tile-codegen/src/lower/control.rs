@@ -1,8 +1,8 @@
 //! Control flow: carried values live in fixed registers, updated where control joins.
 
 use super::{LowerCx, class, move_ty};
-use crate::ir::{OpId, ValueId};
-use crate::ptx::{Cmp, Label, Operand, Reg, Ty};
+use crate::ir::{Elem, OpId, ValueId};
+use crate::ptx::{Cmp, Label, Operand, Reg, RegClass, Ty};
 
 /// Where terminators go, innermost last.
 #[derive(Default)]
@@ -27,50 +27,75 @@ struct LoopJump {
     regs: Vec<Vec<Reg>>,
 }
 
+/// Whether the elements of a value travel in pairs.
+fn paired(elem: Elem, count: usize) -> bool {
+    matches!(elem, Elem::F16 | Elem::BF16) && count.is_multiple_of(2)
+}
+
 impl LowerCx<'_> {
-    /// Fresh registers for values of these types.
+    /// Fresh registers for values of these types. Pairs of 16-bit elements share one of 32 bits.
     fn joined(&mut self, values: &[ValueId]) -> Vec<Vec<Reg>> {
         let mut all = Vec::new();
         for &value in values {
             let (count, elem) = (self.layout(value).num_regs(), self.elem(value));
-            all.push((0..count).map(|_| self.f.reg(class(elem))).collect());
+            let (count, class) =
+                if paired(elem, count) { (count / 2, RegClass::B32) } else { (count, class(elem)) };
+            all.push((0..count).map(|_| self.f.reg(class)).collect());
         }
         all
     }
 
     fn bind_regs(&mut self, values: &[ValueId], regs: &[Vec<Reg>]) {
         for (&value, regs) in values.iter().zip(regs) {
-            self.bind(value, regs.iter().map(|&r| r.into()).collect());
+            let (count, elem) = (self.layout(value).num_regs(), self.elem(value));
+            let mut operands = Vec::with_capacity(count);
+            for &reg in regs {
+                if paired(elem, count) {
+                    operands.extend(self.unpack2(reg).map(Operand::from));
+                } else {
+                    operands.push(reg.into());
+                }
+            }
+            self.bind(value, operands);
         }
+    }
+
+    /// A value as it is kept in joined registers, with the type that moves it.
+    fn joined_form(&mut self, value: ValueId) -> Vec<(Operand, Ty)> {
+        let (elem, operands) = (self.elem(value), self.values(value));
+        if paired(elem, operands.len()) {
+            let regs: Vec<Reg> = operands.into_iter().map(|o| self.in_reg(elem, o)).collect();
+            return regs.chunks(2).map(|two| (self.pack2(two[0], two[1]).into(), Ty::B32)).collect();
+        }
+        let one = |o: Operand| match elem {
+            Elem::Bool => (self.in_reg(elem, o).into(), move_ty(elem)),
+            Elem::F32 | Elem::F16 | Elem::BF16 | Elem::TF32 | Elem::I32 | Elem::I64 | Elem::U32 => {
+                (o, move_ty(elem))
+            }
+        };
+        operands.into_iter().map(one).collect()
     }
 
     /// Moves values into registers, all at once: a source that is also a destination is saved first.
     fn assign(&mut self, sources: &[ValueId], dests: &[Vec<Reg>]) {
-        let mut moves: Vec<(Reg, Operand, crate::ir::Elem)> = Vec::new();
+        let mut moves: Vec<(Reg, Operand, Ty)> = Vec::new();
         for (&source, regs) in sources.iter().zip(dests) {
-            let elem = self.elem(source);
-            let operands = self.values(source);
-            moves.extend(
-                regs.iter()
-                    .zip(operands)
-                    .filter(|(r, o)| Operand::Reg(**r) != *o)
-                    .map(|(r, o)| (*r, o, elem)),
-            );
+            let forms = self.joined_form(source);
+            let pairs = regs.iter().zip(forms).filter(|(r, (o, _))| Operand::Reg(**r) != *o);
+            moves.extend(pairs.map(|(r, (o, ty))| (*r, o, ty)));
         }
         let written: std::collections::BTreeSet<Reg> = moves.iter().map(|m| m.0).collect();
-        for (_, source, elem) in &mut moves {
+        for (_, source, ty) in &mut moves {
             if let Operand::Reg(reg) = *source
                 && written.contains(&reg)
             {
                 let saved = self.f.reg(reg.class);
-                self.f.mov_to(move_ty(*elem), saved, reg);
+                self.f.mov_to(*ty, saved, reg);
                 *source = saved.into();
             }
         }
-        for (dest, source, elem) in moves {
-            let source =
-                if elem == crate::ir::Elem::Bool { self.in_reg(elem, source).into() } else { source };
-            self.f.mov_to(move_ty(elem), dest, source);
+        for (dest, source, ty) in moves {
+            self.f.mov_to(ty, dest, source);
         }
     }
 
@@ -96,7 +121,7 @@ impl LowerCx<'_> {
         self.f.place(next);
         // Compare what is left with the step, so that the index never overflows.
         let left = self.f.int(crate::ptx::IntOp::Sub, ty, high, index);
-        let unsigned = if elem == crate::ir::Elem::I64 { Ty::U64 } else { Ty::U32 };
+        let unsigned = if elem == Elem::I64 { Ty::U64 } else { Ty::U32 };
         let done = self.f.setp(Cmp::Le, unsigned, left, step);
         self.f.bra_if(done, exit, true);
         let stepped = self.f.int(crate::ptx::IntOp::Add, ty, index, step);
@@ -131,7 +156,7 @@ impl LowerCx<'_> {
     pub(crate) fn lower_if(&mut self, id: OpId) {
         let op = self.kernel.ops[id].clone();
         let cond = self.scalar(op.operands[0]);
-        let cond = self.in_reg(crate::ir::Elem::Bool, cond);
+        let cond = self.in_reg(Elem::Bool, cond);
         let regs = self.joined(&op.results);
         let (other, end) = (self.f.label(), self.f.label());
         self.f.bra_unless(cond, other, true);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{LowerCx, Slot};
 use crate::layout::ThreadOffset;
-use crate::ptx::{FuncBuilder, Operand, Reg, SpecialReg, Ty};
+use crate::ptx::{FuncBuilder, IntOp, Operand, Reg, SpecialReg, Ty};
 
 /// Registers that the prologue has computed.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl LowerCx<'_> {
         let pred = (mask != 0).then(|| {
             let tid = self.tid();
             self.hoist(|f| {
-                let bits = f.int(crate::ptx::IntOp::And, Ty::B32, tid, mask);
+                let bits = f.int(IntOp::And, Ty::B32, tid, mask);
                 f.setp(crate::ptx::Cmp::Eq, Ty::S32, bits, 0)
             })
         });
@@ -90,35 +90,21 @@ impl LowerCx<'_> {
     }
 }
 
-/// Bits of `tid` whose bases are the bits themselves, all shifted alike, move together: one mask and one shift.
+/// A linear function of the bits of `tid`: pairs (thread bit, result bit) of the same distance move together, by one
+/// mask and one shift.
 fn xor_of_bases(f: &mut FuncBuilder, tid: Reg, bases: &[u32]) -> Operand {
     let mut groups: BTreeMap<i32, u32> = BTreeMap::new();
-    let mut odd = Vec::new();
     for (bit, &base) in bases.iter().enumerate() {
-        if base == 0 {
-            continue;
-        }
-        if base.is_power_of_two() {
-            *groups.entry(base.trailing_zeros() as i32 - bit as i32).or_default() |= 1 << bit;
-        } else {
-            odd.push((bit as u32, base));
+        for to in (0..32).filter(|to| base >> to & 1 == 1) {
+            *groups.entry(to - bit as i32).or_default() |= 1 << bit;
         }
     }
     let mut value = Operand::Imm(0);
     for (shift, mask) in groups {
-        let bits = f.int(crate::ptx::IntOp::And, Ty::B32, tid, mask);
-        let moved = if shift >= 0 {
-            f.int(crate::ptx::IntOp::Shl, Ty::B32, bits, shift)
-        } else {
-            f.int(crate::ptx::IntOp::Shr, Ty::B32, bits, -shift)
-        };
-        value = f.int(crate::ptx::IntOp::Or, Ty::B32, value, moved);
-    }
-    for (bit, base) in odd {
-        let field = f.int(crate::ptx::IntOp::Shr, Ty::B32, tid, bit);
-        let one = f.int(crate::ptx::IntOp::And, Ty::B32, field, 1);
-        let part = f.mul_lo_s32(one, base);
-        value = f.int(crate::ptx::IntOp::Xor, Ty::B32, value, part);
+        let bits = f.int(IntOp::And, Ty::B32, tid, mask);
+        let op = if shift >= 0 { IntOp::Shl } else { IntOp::Shr };
+        let moved = f.int(op, Ty::B32, bits, shift.abs());
+        value = f.int(IntOp::Xor, Ty::B32, value, moved);
     }
     value
 }

@@ -1,5 +1,7 @@
 //! `choose_warps`: how many warps a block has, unless the configuration says.
 
+use super::{Changed, PassCx};
+use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Kernel, Type};
 use crate::ops::OpKind;
 
@@ -7,6 +9,20 @@ use crate::ops::OpKind;
 const ACCUMULATOR: usize = 64;
 /// The elements of the largest other tile that a thread holds, as a goal.
 const ELEMENTS: usize = 16;
+
+/// Sets the number of warps.
+///
+/// # Errors
+/// If the configuration asks for a number that a block cannot have.
+pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
+    let warps = cx.config.num_warps.unwrap_or_else(|| choose_warps(kernel));
+    if !(1..=16).contains(&warps) || !warps.is_power_of_two() {
+        let message = format!("kernel `{}` with {warps} warps: a block has 1, 2, 4, 8 or 16", kernel.name);
+        return Err(Diagnostic::new(Code::Target, message).into());
+    }
+    kernel.num_warps = Some(warps);
+    Ok(Changed::Yes)
+}
 
 /// Warps per block: enough that accumulators fit into registers and large tiles are shared by many threads.
 pub fn choose_warps(kernel: &Kernel) -> usize {

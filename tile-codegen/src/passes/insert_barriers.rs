@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use super::allocate_shared::SharedPlan;
+use super::allocate_shared::{SharedPlan, allocate_shared};
+use super::{Changed, PassCx};
+use crate::diag::Diagnostics;
 use crate::ir::{Kernel, LocId, OpId, RegionId, Type, ValueId};
 use crate::ops::barrier::Barrier;
 use crate::ops::lower::Lower;
@@ -15,8 +17,18 @@ use crate::ops::{Effects, OpKind, TileOp};
 /// Accesses of byte ranges that no barrier has ordered yet: (first, end, is a write).
 type Pending = BTreeSet<(u32, u32, bool)>;
 
-/// Inserts the barriers that a kernel with placed shared memory needs.
-pub fn insert_barriers(kernel: &mut Kernel, plan: &SharedPlan) {
+/// Inserts the barriers that a laid-out kernel needs.
+///
+/// # Errors
+/// If the kernel needs more shared memory than the target has.
+pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
+    let plan = allocate_shared(kernel, cx.target)?;
+    let before = kernel.ops.len();
+    insert_barriers(kernel, &plan);
+    Ok(if kernel.ops.len() == before { Changed::No } else { Changed::Yes })
+}
+
+fn insert_barriers(kernel: &mut Kernel, plan: &SharedPlan) {
     let mut analysis = Analysis { kernel, plan, before: BTreeSet::new() };
     analysis.region(kernel.body, Pending::new(), &mut Exits::default());
     let before = analysis.before;

@@ -1,9 +1,6 @@
 //! The passes over tile IR, and the driver that runs them with the verifier after each.
 
 pub mod allocate_shared;
-pub mod assign_layouts;
-pub mod choose_warps;
-pub mod insert_barriers;
 
 use crate::config::Config;
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -39,12 +36,12 @@ pub struct Pass {
     pub run: fn(&mut Kernel, &PassCx<'_>) -> Result<Changed, Diagnostics>,
 }
 
-/// Declares the passes of kernels as they are staged, in the order in which they run.
+/// Declares the passes that take a kernel from staging to lowering, in the order in which they run.
 macro_rules! passes {
     ($($id:ident: $contract:literal;)*) => {
         $(pub mod $id;)*
 
-        /// The passes that run before layouts are assigned, in order.
+        /// The passes, in order. `allocate_shared` is an analysis that the last one and lowering share.
         pub const PASSES: &[Pass] =
             &[$(Pass { id: stringify!($id), contract: $contract, run: $id::run },)*];
     };
@@ -52,6 +49,10 @@ macro_rules! passes {
 
 passes! {
     canonicalize: "constants folded, equal operations merged, unused ones removed, decided branches taken; idempotent";
+    choose_warps: "the kernel has its number of warps, from the configuration or from its tiles";
+    prefetch_loads: "in loops around a product, large loads are issued one iteration ahead";
+    assign_layouts: "every tile has one layout; differences are explicit exchanges; the stage is LaidOut";
+    insert_barriers: "a barrier stands between any two accesses of the same shared bytes of which one is a write";
 }
 
 /// Runs [`PASSES`] over a kernel and calls `observer` after each, also where it changed nothing.

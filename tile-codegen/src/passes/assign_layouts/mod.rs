@@ -16,6 +16,7 @@ mod rebuild;
 
 use std::collections::BTreeMap;
 
+use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
 use crate::ir::{Kernel, OpId, ValueId};
 use crate::layout::Layout;
@@ -42,11 +43,17 @@ struct Plan<'k> {
     needs: BTreeMap<OpId, Vec<(ValueId, Demand)>>,
 }
 
-/// Lays out a kernel for `num_warps` warps.
+/// Lays out a kernel for its number of warps.
 ///
 /// # Errors
 /// If the result would break the IR's rules, which is a fault of this pass.
-pub fn assign_layouts(kernel: &Kernel, num_warps: usize) -> Result<Kernel, Diagnostics> {
+pub fn run(kernel: &mut Kernel, _: &PassCx<'_>) -> Result<Changed, Diagnostics> {
+    let num_warps = kernel.num_warps.unwrap_or(1);
+    *kernel = assign_layouts(kernel, num_warps)?;
+    Ok(Changed::Yes)
+}
+
+fn assign_layouts(kernel: &Kernel, num_warps: usize) -> Result<Kernel, Diagnostics> {
     let mut plan = Plan {
         kernel,
         num_warps,
