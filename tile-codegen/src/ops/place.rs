@@ -52,6 +52,10 @@ impl PlaceCx<'_> {
     pub fn default_layout(&self, tile: &TileType) -> Layout {
         default_layout(tile, self.num_warps)
     }
+    /// `Any` for every operand.
+    pub fn any(&self) -> Vec<Want> {
+        vec![Want::Any; self.op.operands.len()]
+    }
     /// `Regs(layout)` for every tile operand that is no scalar, `Any` for the others.
     pub fn all(&self, layout: &Layout) -> Vec<Want> {
         let want = |&v: &ValueId| match self.kernel.ty(v) {
@@ -118,7 +122,7 @@ macro_rules! place_elementwise {
                 _: &[Option<$crate::ops::place::Natural>],
                 result: Option<&$crate::layout::Layout>,
             ) -> Vec<$crate::ops::place::Want> {
-                result.map_or_else(Vec::new, |layout| cx.all(layout))
+                result.map_or_else(|| cx.any(), |layout| cx.all(layout))
             }
         }
     };
