@@ -20,7 +20,6 @@ pub use error::ExecError;
 pub use exec::{Arg, BlockRun, Progress, block_of, run_blocks, run_grid};
 pub use memory::{Slice, SliceMut, TensorArg, TensorMemory};
 pub use program::Program;
-pub use strided::Dims;
 pub(crate) use value::for_element;
 pub use value::{Element, TileData, TileValue};
 pub use vec_memory::VecMemory;

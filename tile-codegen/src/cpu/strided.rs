@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 /// Sizes or strides of the axes of a tile, outermost first.
-pub type Dims = SmallVec<[usize; 4]>;
+pub(crate) type Dims = SmallVec<[usize; 4]>;
 
 /// Elements that elementwise loops handle at a time, so that gathered operands stay in the first-level cache.
 pub(crate) const CHUNK: usize = 1024;
@@ -47,11 +47,11 @@ impl<const N: usize> Walk<N> {
             } else {
                 walk.shape.push(size);
             }
-            for n in 0..N {
+            for (merged, strides) in walk.strides.iter_mut().zip(strides) {
                 if merges {
-                    walk.strides[n].pop();
+                    merged.pop();
                 }
-                walk.strides[n].push(strides[n][axis]);
+                merged.push(strides[axis]);
             }
         }
         if walk.shape.is_empty() {
@@ -153,13 +153,16 @@ pub(crate) fn zip<T, U: Copy>(
     });
 }
 
+/// What [`zip2`] applies to matching pieces.
+type Ternary<'a, T, U, V> = &'a mut dyn FnMut(&mut [T], &[U], &[V]);
+
 /// Applies `f` to pieces of a dense row-major `out` and the matching elements of two strided operands.
 pub(crate) fn zip2<T, U: Copy, V: Copy>(
     out: &mut [T],
     shape: &[usize],
     (a, a_strides): (&[U], &[usize]),
     (b, b_strides): (&[V], &[usize]),
-    f: &mut dyn FnMut(&mut [T], &[U], &[V]),
+    f: Ternary<'_, T, U, V>,
 ) {
     let dense = row_major(shape);
     let walk = Walk::new(shape, [&dense, a_strides, b_strides]);

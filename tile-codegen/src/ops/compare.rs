@@ -99,7 +99,7 @@ impl super::eval::Eval for Compare {
         operands: &mut super::eval::Operands<'_>,
     ) -> Option<crate::cpu::TileValue> {
         let (a, b) = (operands.tile(), operands.tile());
-        Some(crate::cpu::for_element!(a, T => crate::cpu::elementwise::compare::<T>(self.op, &a, &b)))
+        Some(crate::cpu::for_element!(a, T => crate::cpu::elementwise::compare::<T>(self.op, a, b)))
     }
 }
 

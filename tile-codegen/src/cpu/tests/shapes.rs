@@ -3,16 +3,20 @@
 use super::{eval, f32s, i32s, list, noise};
 use crate::cpu::TileValue;
 use crate::ir::Elem;
+use crate::layout::SharedLayout;
 use crate::ops::Literal;
 use crate::ops::arange::Arange;
 use crate::ops::bid::Bid;
 use crate::ops::broadcast_to::BroadcastTo;
 use crate::ops::constant::Constant;
 use crate::ops::convert_layout::ConvertLayout;
+use crate::ops::eval::{Eval, EvalCx, Operand, Operands};
 use crate::ops::extract::Extract;
+use crate::ops::from_shared::FromShared;
 use crate::ops::num_blocks::NumBlocks;
 use crate::ops::permute::Permute;
 use crate::ops::reshape::Reshape;
+use crate::ops::to_shared::ToShared;
 
 #[test]
 fn rank_three_permutations_match_index_arithmetic() {
@@ -83,4 +87,19 @@ fn sources_of_values() {
     let top = eval(Constant { value: Literal::Int(4_000_000_000), elem: Elem::U32 }, vec![]);
     assert_eq!(top.as_int(), Some(4_000_000_000));
     assert_eq!(list::<i32>(&eval(ConvertLayout, vec![i32s(&[2], &[3, 4])])), [3, 4]);
+}
+
+#[test]
+fn shared_memory_changes_no_value() {
+    let cx = EvalCx { block: [0; 3], grid: [1; 3] };
+    let run = |op: &dyn Fn(&mut Operands<'_>) -> Option<TileValue>, x: TileValue| {
+        op(&mut Operands::new([Operand::Tile(x)].into_iter().collect())).unwrap()
+    };
+    let layout = SharedLayout::linear(&[4, 4], &[0, 1], 4).unwrap();
+    let x = i32s(&[4, 4], &(0..16).collect::<Vec<_>>());
+    let shared = run(&|x| ToShared { layout: layout.clone() }.eval(cx, x), x);
+    let all = FromShared { origin: vec![0, 0], shape: vec![4, 4] };
+    assert_eq!(list::<i32>(&run(&|x| all.eval(cx, x), shared.clone())), (0..16).collect::<Vec<_>>());
+    let part = FromShared { origin: vec![1, 2], shape: vec![2, 2] };
+    assert_eq!(list::<i32>(&run(&|x| part.eval(cx, x), shared)), [6, 7, 10, 11]);
 }
