@@ -120,7 +120,7 @@ fn prefix_sums_run_backwards_on_request() {
 #[test]
 fn prefix_sums_of_one_sign_never_turn_back() {
     for scale in [1e4f32, 1e8] {
-        let dt = |i: usize| if i % 3 == 0 { ((13 * i) % 509) as f32 / 509.0 } else { 1e-9 };
+        let dt = |i: usize| if i.is_multiple_of(3) { ((13 * i) % 509) as f32 / 509.0 } else { 1e-9 };
         let values: Vec<f32> = (0..256).map(|i| -scale * dt(i)).collect();
         let found = list::<f32>(&cumsum(0, false, f32s(&[256], &values)));
         let mut right = 0f64;
