@@ -1,6 +1,7 @@
 //! The one error type of the runtime: what was found, what was expected, and what to do about it.
 
 use cudarc::driver::DriverError;
+use tile_codegen::diag::Diagnostics;
 
 /// Result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -69,6 +70,21 @@ pub enum Error {
     /// The driver refused a module (PTX or cubin).
     #[error("{0}")]
     Module(Box<ModuleError>),
+    /// A kernel has faults, for the constants and tensors of this launch.
+    #[error("{0}")]
+    Kernel(Box<KernelError>),
+    /// An argument that does not fit the kernel or the other arguments.
+    #[error("argument `{argument}` of kernel `{kernel}`: {problem}; {remedy}")]
+    Argument {
+        /// Name of the kernel.
+        kernel: String,
+        /// Name of the parameter.
+        argument: String,
+        /// What was found, and what was expected.
+        problem: String,
+        /// What to do instead.
+        remedy: String,
+    },
     /// A kernel needs more shared memory than a block may have.
     #[error(
         "kernel {kernel} needs {needed} bytes of shared memory per block, but {device} has {available}; \
@@ -152,6 +168,33 @@ pub enum Error {
         /// What to do instead.
         instead: String,
     },
+}
+
+/// The faults of a kernel.
+#[derive(Debug, Clone)]
+pub struct KernelError {
+    /// Name of the kernel.
+    pub kernel: String,
+    /// What could not be done: `staged`, `compiled for sm_80 with 4 warps`, `run on the CPU`.
+    pub phase: String,
+    /// The faults, each with the lines of source that it stands for.
+    pub text: String,
+    /// The faults as data; none for those found while the kernel ran.
+    pub diagnostics: Diagnostics,
+}
+
+impl KernelError {
+    /// A fault without a place in the source.
+    pub(crate) fn plain(kernel: &str, phase: &str, fault: &dyn std::fmt::Display) -> Error {
+        let (kernel, phase, text) = (kernel.to_owned(), phase.to_owned(), fault.to_string());
+        Error::Kernel(Box::new(Self { kernel, phase, text, diagnostics: Diagnostics::default() }))
+    }
+}
+
+impl std::fmt::Display for KernelError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "kernel `{}` cannot be {}:\n{}", self.kernel, self.phase, self.text)
+    }
 }
 
 /// Why the driver refused a module.

@@ -1,6 +1,8 @@
 //! Devices, tensors and launches.
 
+mod args;
 mod buffer;
+mod cache;
 mod cpu_buffer;
 mod cpu_memory;
 pub mod cuda;
@@ -8,24 +10,54 @@ mod device;
 mod element;
 mod error;
 mod event;
+mod facts;
 mod graph;
 mod interop;
+mod launch;
+mod launch_check;
+mod launch_cpu;
+mod launch_cuda;
+mod launch_grid;
+mod param;
+mod param_const;
+pub mod prelude;
+mod specialize;
 mod stream;
 mod strided;
 mod tensor;
 mod tensor_any;
 
+pub use args::ConstKey;
 pub use buffer::{Access, Storage, Use};
 pub use cpu_buffer::{ALIGNMENT, CpuBuffer};
 pub use cpu_memory::CpuMemory;
 pub use device::{Device, DeviceKind};
 pub use element::Element;
-pub use error::{Error, ModuleError, Result};
+pub use error::{Error, KernelError, ModuleError, Result};
 pub use event::Event;
 pub use graph::Graph;
 pub use interop::{BorrowedTensor, BorrowedTensorMut};
+pub use launch::Launch;
+pub use launch_grid::{Grid, GridAxis};
+pub use param::KernelParam;
+pub use param_const::ConstParam;
 pub use stream::Stream;
 pub use strided::Strided;
 pub use tensor::DeviceTensor;
 pub use tensor_any::AnyTensor;
+pub use tile_codegen::compile::Compiled;
+pub use tile_codegen::config::Config;
+pub use tile_codegen::dsl::Staged;
 pub use tile_codegen::ir::Elem;
+pub use tile_codegen::target::Target;
+pub use tile_macros::{tile_fn, tile_kernel};
+
+/// What the kernel attributes expand to. Nothing here is for use by hand.
+#[doc(hidden)]
+pub mod __private {
+    pub use tile_codegen::dsl::private::*;
+
+    pub use crate::args::{ArgList, KernelInfo, StageArgs};
+    pub use crate::launch::launch;
+    pub use crate::param::KernelParam;
+}

@@ -1,0 +1,170 @@
+//! Launches: a kernel with its arguments, ready to run, or to be looked at as tile IR or PTX.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use tile_codegen::compile::Compiled;
+use tile_codegen::config::Config;
+use tile_codegen::dsl::Staged;
+use tile_codegen::target::Target;
+
+use crate::args::{ArgList, KernelInfo, StageArgs};
+use crate::buffer::{Access, Use};
+use crate::cache;
+use crate::device::{Device, DeviceKind};
+use crate::error::{Error, Result};
+use crate::launch_grid::Grid;
+use crate::specialize::Specialised;
+use crate::stream::Stream;
+use crate::{launch_check, launch_cpu, launch_cuda};
+
+/// A kernel with its arguments: what calling a `#[tile_kernel]` function gives.
+///
+/// Nothing happens until [`Launch::launch`]. The first launch of every combination of element types, constants,
+/// present options and layouts of tensors (alignment, unit stride) makes the kernel's tile IR and code, which later
+/// ones find in memory.
+///
+/// ```
+/// use tile_runtime::prelude::*;
+///
+/// #[tile_kernel]
+/// fn add(x: Tensor<f32, 1>, y: Tensor<f32, 1>, out: TensorMut<f32, 1>, block: Const<usize>) {
+///     let i = bid(0);
+///     store(out, (i,), load(x, (i,), (block,)) + load(y, (i,), (block,)));
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let device = Device::best();
+/// let x = DeviceTensor::from_slice(&device, &[3], &[1.0, 2.0, 3.0])?;
+/// let mut out = DeviceTensor::zeros(&device, &[3])?;
+/// add(&x, &x, &mut out, 128).launch(out_blocks(3, 128))?;
+/// assert_eq!(out.to_vec()?, [2.0, 4.0, 6.0]);
+/// # Ok(())
+/// # }
+/// # fn out_blocks(n: usize, block: usize) -> usize { n.div_ceil(block) }
+/// ```
+#[must_use = "a launch does nothing until `.launch(grid)`"]
+pub struct Launch<'a> {
+    info: KernelInfo,
+    args: ArgList<'a>,
+    stage: fn(&mut StageArgs<'_>),
+    stream: Option<Stream>,
+    config: Config,
+    target: Option<Target>,
+}
+
+/// The launch of a kernel; called by the code of the attribute.
+pub fn launch<'a>(info: KernelInfo, mut args: ArgList<'a>, stage: fn(&mut StageArgs<'_>)) -> Launch<'a> {
+    // The function tells instances of a generic kernel apart, the source kernels whose code happens to be merged.
+    args.words[0] = stage as usize as u64;
+    args.words[1] = std::ptr::from_ref(info.source).addr() as u64;
+    Launch { info, args, stage, stream: None, config: Config::default(), target: None }
+}
+
+impl Launch<'_> {
+    /// Runs on `stream` instead of the default stream of the arguments' device.
+    pub fn on(mut self, stream: &Stream) -> Self {
+        self.stream = Some(stream.clone());
+        self
+    }
+
+    /// Chooses how the code for GPUs is generated. The CPU computes the same without it.
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Compiles for `target` instead of the one that suits the GPU.
+    pub fn target(mut self, target: &Target) -> Self {
+        self.target = Some(*target);
+        self
+    }
+
+    /// Runs the kernel on so many blocks: a number, or a tuple or an array of up to three. A grid with a 0 does
+    /// nothing. On a GPU this only queues the work.
+    ///
+    /// # Errors
+    /// Before anything runs: [`Error::Argument`] for an argument that does not fit the kernel, or a tensor that is
+    /// written and overlaps another; [`Error::DeviceMismatch`]; [`Error::NoData`] for tensors of the meta device;
+    /// [`Error::Shape`] for a grid of more than 2^31 - 1 blocks; [`Error::Kernel`] for faults in the kernel;
+    /// [`Error::Module`]. Then [`Error::Driver`], and a fault of earlier work on the device.
+    pub fn launch(&self, grid: impl Into<Grid>) -> Result<()> {
+        let device = self.check()?;
+        let grid = grid.into().checked(self.info.name)?;
+        if device.is_meta() {
+            return Err(Error::NoData { what: format!("launch of kernel `{}`", self.info.name) });
+        }
+        let Some(grid) = grid else { return Ok(()) };
+        let kernel = self.specialised()?;
+        let stream = self.stream.clone().unwrap_or_else(|| device.default_stream());
+        match device.kind() {
+            DeviceKind::Cpu => {
+                let program = kernel.program()?;
+                stream.submit(&self.uses(), || launch_cpu::run(program, &self.args, grid))
+            }
+            DeviceKind::Cuda { .. } => {
+                // One target suits every GPU that can be opened.
+                let target = self.target.unwrap_or(Target::SM_80);
+                let loaded = kernel.load(&device, &target, &self.config)?;
+                stream.submit(&self.uses(), || launch_cuda::queue(&loaded, &self.args, grid, &stream))
+            }
+            DeviceKind::Meta => unreachable!("refused above"),
+        }
+    }
+
+    /// The kernel's tile IR for these arguments, with the lines of source that it stands for. Tensors of the meta
+    /// device serve as well as others.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`], before anything runs.
+    pub fn stage(&self) -> Result<Staged> {
+        self.check()?;
+        Ok(self.specialised()?.staged().clone())
+    }
+
+    /// The kernel compiled for a target. Needs no GPU; tensors of the meta device serve as well as others.
+    ///
+    /// # Errors
+    /// As [`Launch::stage`]; [`Error::Kernel`] for a kernel that does not fit the target.
+    pub fn compile(&self, target: &Target) -> Result<Arc<Compiled>> {
+        self.check()?;
+        self.specialised()?.compile(target, &self.config)
+    }
+
+    /// The kernel's PTX for a target; see [`Launch::compile`]. It depends on nothing but the kernel, the layout of
+    /// the arguments, the target and the configuration.
+    ///
+    /// # Errors
+    /// As [`Launch::compile`].
+    pub fn ptx(&self, target: &Target) -> Result<String> {
+        self.compile(target).map(|compiled| compiled.ptx.clone())
+    }
+
+    /// The device of the arguments, which have been checked.
+    fn check(&self) -> Result<Device> {
+        launch_check::check(self.info.name, &self.args, self.stream.as_ref())
+    }
+
+    fn specialised(&self) -> Result<Arc<Specialised>> {
+        let make = || Specialised::stage(&self.info, &self.args.args, self.stage);
+        cache::get(&self.args.words, make)
+    }
+
+    fn uses(&self) -> SmallVec<[Use<'_>; 8]> {
+        let access = |mutable| if mutable { Access::Write } else { Access::Read };
+        self.args
+            .tensors()
+            .map(|(_, arg)| Use { storage: arg.tensor.storage(), access: access(arg.mutable) })
+            .collect()
+    }
+}
+
+impl std::fmt::Debug for Launch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Launch")
+            .field("kernel", &format_args!("{}::{}", self.info.module, self.info.name))
+            .field("args", &self.args)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

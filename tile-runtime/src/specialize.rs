@@ -1,0 +1,151 @@
+//! One kernel for one combination of facts and constants: staged and verified, then prepared for devices on demand.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use tile_codegen::compile::{Compiled, compile};
+use tile_codegen::config::Config;
+use tile_codegen::cpu::Program;
+use tile_codegen::diag::{self, Diagnostics};
+use tile_codegen::dsl::{SourceText, Staged, private};
+use tile_codegen::ir;
+use tile_codegen::target::Target;
+
+use crate::args::{Arg, KernelInfo, StageArgs};
+use crate::cuda::{Function, Module};
+use crate::device::Device;
+use crate::error::{Error, KernelError, Result};
+
+/// A specialised kernel. What is made of it for devices stays with it.
+pub(crate) struct Specialised {
+    staged: Staged,
+    program: OnceLock<Result<Program>>,
+    compiled: Mutex<Vec<(Target, Config, Arc<Compiled>)>>,
+    loaded: RwLock<Vec<Loaded>>,
+    /// Held while a module is loaded, so that threads that launch at the same time load it once.
+    loading: Mutex<()>,
+}
+
+/// The kernel in the memory of one GPU.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    device: Device,
+    target: Target,
+    config: Config,
+    pub(crate) function: Arc<Function>,
+    pub(crate) compiled: Arc<Compiled>,
+}
+
+impl Specialised {
+    /// Runs the kernel's function on the host, which makes its tile IR, and verifies that.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] with every fault, also for a panic in the function.
+    pub(crate) fn stage(
+        info: &KernelInfo,
+        args: &[Arg<'_>],
+        body: fn(&mut StageArgs<'_>),
+    ) -> Result<Arc<Self>> {
+        let staged = private::stage(info.name, info.source, |params| body(&mut StageArgs::new(params, args)))
+            .map_err(|error| kernel_error(info.name, "staged", error.diagnostics, &error.sources))?;
+        ir::verify(&staged.kernel)
+            .map_err(|faults| kernel_error(info.name, "verified", faults, &staged.sources))?;
+        Ok(Arc::new(Self {
+            staged,
+            program: OnceLock::new(),
+            compiled: Mutex::default(),
+            loaded: RwLock::default(),
+            loading: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn staged(&self) -> &Staged {
+        &self.staged
+    }
+
+    /// The kernel prepared for the CPU.
+    pub(crate) fn program(&self) -> Result<&Program> {
+        let made = self.program.get_or_init(|| {
+            Program::new(&self.staged.kernel)
+                .map_err(|error| KernelError::plain(&self.staged.kernel.name, "run on the CPU", &error))
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// The kernel as PTX.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`] if it does not fit the target or the configuration.
+    pub(crate) fn compile(&self, target: &Target, config: &Config) -> Result<Arc<Compiled>> {
+        let find = |list: &[(Target, Config, Arc<Compiled>)]| {
+            list.iter().find(|(t, c, _)| t == target && c == config).map(|(_, _, compiled)| compiled.clone())
+        };
+        let mut list = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = find(&list) {
+            return Ok(known);
+        }
+        let Staged { kernel, sources } = &self.staged;
+        let compiled = compile(kernel, target, config).map_err(|faults| {
+            let phase = format!("compiled for {}{}", target.name, describe(config));
+            kernel_error(&kernel.name, &phase, faults, sources)
+        })?;
+        let compiled = Arc::new(compiled);
+        list.push((*target, *config, compiled.clone()));
+        Ok(compiled)
+    }
+
+    /// The kernel in the memory of a GPU, loaded the first time.
+    ///
+    /// # Errors
+    /// As [`Specialised::compile`] and [`Module::load_ptx`].
+    pub(crate) fn load(&self, device: &Device, target: &Target, config: &Config) -> Result<Loaded> {
+        let find = || {
+            let list = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
+            list.iter().find(|l| l.device == *device && l.target == *target && l.config == *config).cloned()
+        };
+        if let Some(known) = find() {
+            return Ok(known);
+        }
+        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = find() {
+            return Ok(known);
+        }
+        let compiled = self.compile(target, config)?;
+        let name = format!(
+            "{} for {}, {} threads{}",
+            compiled.entry,
+            target.name,
+            compiled.threads,
+            describe(config)
+        );
+        let function = Module::load_ptx(device, &compiled.ptx, &name)?.function(&compiled.entry)?;
+        let loaded = Loaded { device: device.clone(), target: *target, config: *config, function, compiled };
+        self.loaded.write().unwrap_or_else(PoisonError::into_inner).push(loaded.clone());
+        Ok(loaded)
+    }
+}
+
+/// What a configuration asks for, as messages show it; nothing for the default one.
+fn describe(config: &Config) -> String {
+    match config.num_warps {
+        Some(warps) => format!(" with {warps} warps"),
+        None => String::new(),
+    }
+}
+
+fn kernel_error(name: &str, phase: &str, faults: Diagnostics, sources: &[SourceText]) -> Error {
+    let rendered: Vec<_> = faults
+        .iter()
+        .map(|fault| {
+            let lines = fault.loc.as_ref().and_then(|loc| sources.iter().find(|s| s.contains(loc)));
+            let mut one = Diagnostics::default();
+            one.push(fault.clone());
+            diag::render(&one, |_| lines.map(|s| (s.first_line, s.text.as_str())))
+        })
+        .collect();
+    Error::Kernel(Box::new(KernelError {
+        kernel: name.to_owned(),
+        phase: phase.to_owned(),
+        text: rendered.join("\n\n"),
+        diagnostics: faults,
+    }))
+}
