@@ -29,3 +29,6 @@ pub use params::Params;
 pub use session::{StageError, Staged, stage};
 pub use shape::{ALL, AllAxes, Axes, Axis, Dim, IndexItem, IndexOfRank, Shape, ShapeOfRank};
 pub use source::{KernelSource, SourceText};
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use super::control::Frame;
 use super::panics;
 use super::params::Params;
 use super::source::{self, KernelSource, SourceText};
-use crate::diag::{Code, Diagnostic, Diagnostics, OpError};
+use crate::diag::{Code, Diagnostic, Diagnostics, OpError, render};
 use crate::ir::{Builder, Elem, Kernel, LocId, Type, ValueId, dim};
 use crate::ops::broadcast_to::{self, BroadcastTo};
 use crate::ops::constant::Constant;
@@ -19,22 +19,23 @@ use crate::ops::{Literal, OpKind};
 pub struct Staged {
     /// The kernel.
     pub kernel: Kernel,
-    /// The user's lines.
+    /// The user's lines, one piece a file.
     pub sources: Vec<SourceText>,
 }
 
-/// Why a kernel could not be staged, with the lines that the locations point into.
+/// Why a kernel could not be staged, with the lines that the locations point into. It displays every fault with the
+/// user's lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StageError {
     /// Every fault found.
     pub diagnostics: Diagnostics,
-    /// The user's lines.
+    /// The user's lines, one piece a file.
     pub sources: Vec<SourceText>,
 }
 
 impl std::fmt::Display for StageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.diagnostics.fmt(f)
+        f.write_str(&render(&self.diagnostics, |file| source::text(&self.sources, file)))
     }
 }
 
@@ -161,7 +162,7 @@ impl Session {
 
     fn finish(self) -> Result<Staged, StageError> {
         let Builder { kernel, diagnostics, .. } = self.builder;
-        let sources = self.sources.into_iter().map(SourceText::from).collect();
+        let sources = source::merge(&self.sources);
         match diagnostics.into_result() {
             Ok(()) => Ok(Staged { kernel, sources }),
             Err(diagnostics) => Err(StageError { diagnostics, sources }),
@@ -284,7 +285,12 @@ impl Session {
         at: &'static Location<'static>,
     ) -> [Raw; N] {
         let shapes: Option<Vec<_>> = list.iter().map(|&x| self.shape(x)).collect();
-        let Some(shapes) = shapes else { return list.map(|_| self.error()) };
+        let Some(shapes) = shapes else {
+            list.iter().for_each(|&x| {
+                self.id(x, at);
+            });
+            return list.map(|_| self.error());
+        };
         let mut common = Vec::new();
         for shape in &shapes {
             common = match broadcast_to::common(&common, shape) {

@@ -313,6 +313,10 @@ impl At {
 #[track_caller]
 pub(crate) fn with_shape(x: Raw, rule: impl FnOnce(&[usize], At) -> Result<Raw, OpError>) -> Raw {
     let at = Location::caller();
-    let Some(shape) = session::with(|s| s.shape(x)) else { return session::with(|s| s.error()) };
+    let shape = session::with(|s| {
+        s.id(x, at);
+        s.shape(x)
+    });
+    let Some(shape) = shape else { return session::with(|s| s.error()) };
     rule(&shape, At(at)).unwrap_or_else(|error| session::with(|s| s.fault(error, at)))
 }

@@ -51,9 +51,45 @@ impl SourceText {
     }
 }
 
-impl From<&KernelSource> for SourceText {
-    fn from(source: &KernelSource) -> Self {
-        Self { file: source.file.into(), first_line: source.first_line, text: source.text.into() }
+/// The lines of a file that are known.
+pub(crate) fn text<'a>(sources: &'a [SourceText], file: &str) -> Option<(u32, &'a str)> {
+    sources.iter().find(|s| s.file == file).map(|s| (s.first_line, s.text.as_str()))
+}
+
+/// One piece of text a file; lines between functions are blank.
+pub(crate) fn merge(sources: &[&'static KernelSource]) -> Vec<SourceText> {
+    let mut sorted: Vec<_> = sources.iter().filter(|s| !s.text.is_empty()).collect();
+    sorted.sort_by_key(|s| (s.file, s.first_line));
+    let mut merged: Vec<SourceText> = Vec::new();
+    for source in sorted {
+        match merged.last_mut().filter(|last| last.file == source.file) {
+            Some(last) => last.append(source),
+            None => merged.push(SourceText {
+                file: source.file.into(),
+                first_line: source.first_line,
+                text: source.text.into(),
+            }),
+        }
+    }
+    merged
+}
+
+impl SourceText {
+    /// Appends a function that begins at or after this text's first line.
+    fn append(&mut self, source: &KernelSource) {
+        let lines = self.text.lines().count() as u32;
+        let next = self.first_line + lines;
+        // A function inside another one, or on its last line, has its lines already, but for those beyond the end.
+        let known = next.saturating_sub(source.first_line) as usize;
+        let missing: Vec<_> = source.text.lines().skip(known).collect();
+        if missing.is_empty() {
+            return;
+        }
+        if !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.text.extend(std::iter::repeat_n('\n', source.first_line.saturating_sub(next) as usize));
+        self.text.push_str(&missing.join("\n"));
     }
 }
 

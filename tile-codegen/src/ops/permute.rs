@@ -53,6 +53,8 @@ pub fn rule<D: Dim>(x: &TileType<D>, axes: &[usize]) -> Result<TileType<D>, OpEr
 pub fn permute<T: Element>(x: Tile<T>, axes: impl Axes) -> Tile<T> {
     Tile::new(shape::with_shape(x.raw(), |from, at| {
         let axes = match axes.numbers() {
+            // The operation's rule reports the count.
+            Some(numbers) if numbers.len() != from.len() => (0..numbers.len()).collect(),
             Some(numbers) => shape::axes(&numbers, from.len())?,
             None => (0..from.len()).collect(),
         };
