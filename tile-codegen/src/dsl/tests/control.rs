@@ -186,6 +186,64 @@ fn early_returns() {
 }
 
 #[tile_fn(crate = super::rt)]
+fn nested_returns(x: Tile<i32>, a: Scalar<bool>, b: Scalar<bool>) -> Tile<i32> {
+    let mut y = x;
+    if a {
+        y = y + 1;
+        if b {
+            return y * 10;
+        } else {
+            return y * 20;
+        }
+    } else if b {
+        y = y + 2;
+    }
+    y * 30
+}
+
+#[test]
+fn an_arm_that_only_returns_leave_is_ended() {
+    let kernel = staged(|p| {
+        let i = bid(0);
+        let (a, b) = ((i & 1).cast::<bool>(), (i & 2).cast::<bool>());
+        store(out::<i32>(p), (i,), nested_returns(ones((1,)), a, b));
+    });
+    assert_eq!(run_ints(&kernel, 4, 4, &[]), [30, 40, 90, 20]);
+}
+
+#[tile_fn(crate = super::rt)]
+fn one_arm_jumps(out: TensorMut<i32, 1>, n: Scalar<i64>) {
+    let mut s = 0;
+    for i in 0..n {
+        let x = if i == 2 {
+            s += 100;
+            continue;
+        } else {
+            i as i32 + 1
+        };
+        s += x;
+    }
+    store(out, (0,), s);
+}
+
+#[test]
+fn the_value_of_an_if_with_one_jumping_arm() {
+    let kernel = staged(|p| {
+        let n = p.scalar::<i32>("n");
+        one_arm_jumps(out(p), n.cast());
+    });
+    let values = {
+        use crate::cpu::{Arg, Program, TileValue, VecMemory, run_grid};
+        use crate::ir::Elem;
+        let sums = VecMemory::ints(Elem::I32, &[-1]);
+        let args = [Arg::Scalar(TileValue::scalar(Elem::I32, 5i32)), Arg::Tensor(sums.tensor(&[1]))];
+        run_grid(&Program::new(&kernel).unwrap(), [1, 1, 1], &args).unwrap();
+        sums.to_ints()
+    };
+    assert_eq!(values, [112]);
+}
+
+#[tile_fn(crate = super::rt)]
 fn vectors(out: TensorMut<i32, 1>, n: Scalar<i32>) {
     let mut sums = vec![zeros::<i32>((1,)); 3];
     let mut pair = (scalar(1), scalar(1));

@@ -213,3 +213,51 @@ fn faults_show_the_users_lines() {
     assert!(text.contains("let c = a * 2.0 + b;"), "{text}");
     assert!(text.contains("^^^^^^^^^^^"), "{text}");
 }
+
+#[tile_fn(crate = super::rt)]
+fn bad_steps(out: TensorMut<f32, 1>, step: i32) {
+    let mut n = 0.0;
+    for _ in (0..8).step_by(step) {
+        n += 1.0;
+    }
+    store(out, (0,), n);
+}
+
+#[test]
+fn loops_count_upwards() {
+    for step in [0, -2] {
+        let error = refused(|p| bad_steps(out(p), step));
+        let text = format!("E0111: a loop counts upwards by its step, found {step}");
+        assert_eq!(faults(&error), [(text, "for _ in (0..8).step_by(step)".to_string())]);
+    }
+    staged(|p| bad_steps(out(p), 3));
+}
+
+#[tile_fn(crate = super::rt)]
+fn returned(x: Tile<f32>, c: Scalar<bool>) -> Tile<f32> {
+    if c {
+        return x;
+    }
+    x.expand_dims(0)
+}
+
+#[tile_fn(crate = super::rt)]
+fn returned_number(c: Scalar<bool>) -> usize {
+    if c {
+        return 1;
+    }
+    2
+}
+
+#[test]
+fn returns_agree() {
+    let error = refused(|p| {
+        let c = p.scalar("c");
+        let _ = returned(ones((4,)), c);
+        let _ = returned_number(c);
+    });
+    let found: Vec<_> = error.diagnostics.iter().map(|d| (d.code, d.message.clone())).collect();
+    let shapes = "a function returns a `f32` tile of shape (4,) first and a `f32` tile of shape (1, 4) here";
+    assert_eq!(found[0], (Code::Carried, shapes.to_string()));
+    assert_eq!(found[1].0, Code::Staging);
+}

@@ -107,13 +107,14 @@ fn selects(out: TensorMut<f32, 1>) {
     store(out, (0,), maximum(pick, 0.5) + minimum(-x, flags) * 10.0);
     store(out, (1,), maximum(nan, 2.0));
     store(out, (2,), where_(maximum_nan(nan, 2.0) != nan, 5.0, 6.0));
+    store(out, (12,), where_(bid(0) == 0, 1.0, 2.0).exp2());
 }
 
 #[test]
 fn selects_and_nan() {
     let kernel = staged(|p| selects(out(p)));
-    let expected = [0.5, -9.5, -18.0, -27.0, 2.0, 2.0, 2.0, 2.0, 5.0, 5.0, 5.0, 5.0];
-    assert_eq!(run_floats(&kernel, 1, 12), expected);
+    let expected = [0.5, -9.5, -18.0, -27.0, 2.0, 2.0, 2.0, 2.0, 5.0, 5.0, 5.0, 5.0, 2.0];
+    assert_eq!(run_floats(&kernel, 1, 13), expected);
 }
 
 #[test]
