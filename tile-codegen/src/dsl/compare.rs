@@ -255,12 +255,12 @@ impl<T> NeedsRight for Scalar<T> {
     }
 }
 
-/// See [`NeedsRight::and_needs_right`].
+/// Whether the right side of `&&` must be evaluated: unless the host knows the left one to be false.
 pub fn and_needs_right<L: NeedsRight>(left: &L) -> bool {
     left.and_needs_right()
 }
 
-/// See [`NeedsRight::or_needs_right`].
+/// Whether the right side of `||` must be evaluated: unless the host knows the left one to be true.
 pub fn or_needs_right<L: NeedsRight>(left: &L) -> bool {
     left.or_needs_right()
 }
