@@ -49,6 +49,7 @@ fn looks_like_path(name: &str, files: &BTreeSet<PathBuf>) -> bool {
         return false;
     }
     match name.split_once('/') {
+        Some(("", _)) => false,
         Some((top, _)) => files.iter().any(|file| file.starts_with(top) && file.as_path() != Path::new(top)),
         None => [".md", ".toml"].iter().any(|ending| name.ends_with(ending)),
     }
@@ -131,7 +132,9 @@ mod tests {
         assert!(
             missing("`docs/b.md`, `tests/ui/`, [b](b.md), [r](../README.md#top), `README.md`").is_empty()
         );
-        assert!(missing("`f16/bf16`, `tests/<op>.rs`, `a::b`, `target/x`, <https://a.b/c>").is_empty());
+        assert!(
+            missing("`f16/bf16`, `tests/<op>.rs`, `a::b`, `target/x`, `//!`, <https://a.b/c>").is_empty()
+        );
         assert!(missing("```\n`docs/none.md`\n```").is_empty());
     }
 
