@@ -1,10 +1,11 @@
 //! The arguments of one launch: the list that the host function fills, and what staging reads back from it.
 
 use std::any::Any;
+use std::borrow::Cow;
 
 use smallvec::SmallVec;
 use tile_codegen::dsl::private::{KernelSource, Params};
-use tile_codegen::ir::Elem;
+use tile_codegen::ir::{Elem, TensorFacts};
 
 use crate::facts::{self, PackedFacts};
 use crate::tensor_any::AnyTensor;
@@ -125,7 +126,7 @@ impl<'a> ArgList<'a> {
 
     /// The arguments that are parameters of the compiled kernel: tensors and scalars.
     pub(crate) fn runtime(&self) -> impl Iterator<Item = &Arg<'a>> {
-        self.args.iter().filter(|arg| matches!(arg.value, ArgValue::Tensor(_) | ArgValue::Scalar { .. }))
+        self.args.iter().filter(|arg| arg.is_runtime())
     }
 }
 
@@ -138,25 +139,32 @@ impl std::fmt::Debug for ArgList<'_> {
 /// What a kernel's parameters are made of while it is staged, in their order.
 pub struct StageArgs<'a> {
     params: &'a mut Params,
-    args: std::slice::Iter<'a, Arg<'a>>,
+    args: &'a [Arg<'a>],
+    staged: usize,
 }
 
 impl<'a> StageArgs<'a> {
     pub(crate) fn new(params: &'a mut Params, args: &'a [Arg<'a>]) -> Self {
-        Self { params, args: args.iter() }
+        Self { params, args, staged: 0 }
     }
 
     /// A tensor parameter: its name and facts, and where to add it.
-    pub(crate) fn tensor(&mut self) -> (&mut Params, &'static str, tile_codegen::ir::TensorFacts) {
+    pub(crate) fn tensor(&mut self) -> (&mut Params, Cow<'static, str>, TensorFacts) {
         match self.next() {
-            Arg { name, value: ArgValue::Tensor(tensor) } => (self.params, name, tensor.facts.unpack()),
+            Arg { name, value: ArgValue::Tensor(tensor) } => {
+                let name = self.distinct(name);
+                (self.params, name, tensor.facts.unpack())
+            }
             arg => arg.mixed_up(),
         }
     }
 
-    pub(crate) fn scalar(&mut self) -> (&mut Params, &'static str) {
+    pub(crate) fn scalar(&mut self) -> (&mut Params, Cow<'static, str>) {
         match self.next() {
-            Arg { name, value: ArgValue::Scalar { .. } } => (self.params, name),
+            Arg { name, value: ArgValue::Scalar { .. } } => {
+                let name = self.distinct(name);
+                (self.params, name)
+            }
             arg => arg.mixed_up(),
         }
     }
@@ -177,17 +185,32 @@ impl<'a> StageArgs<'a> {
     }
 
     fn next(&mut self) -> &'a Arg<'a> {
-        self.args.next().expect("the attribute binds one argument for each parameter that it stages")
+        self.staged += 1;
+        self.args
+            .get(self.staged - 1)
+            .expect("the attribute binds one argument for each parameter that it stages")
+    }
+
+    /// The name of the argument read last; with its number, if an earlier one has it too, as `_` may.
+    fn distinct(&self, name: &'static str) -> Cow<'static, str> {
+        let index = self.staged - 1;
+        let taken = self.args[..index].iter().any(|arg| arg.name == name && arg.is_runtime());
+        if taken { format!("{name}{index}").into() } else { name.into() }
     }
 }
 
 impl std::fmt::Debug for StageArgs<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.args.as_slice().iter().map(|arg| arg.name)).finish()
+        f.debug_list().entries(self.args.iter().map(|arg| arg.name)).finish()
     }
 }
 
 impl Arg<'_> {
+    /// Whether it is a parameter of the compiled kernel.
+    fn is_runtime(&self) -> bool {
+        matches!(self.value, ArgValue::Tensor(_) | ArgValue::Scalar { .. })
+    }
+
     fn mixed_up(&self) -> ! {
         unreachable!("parameter `{}` is bound and staged by one type", self.name)
     }

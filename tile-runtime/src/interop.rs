@@ -84,9 +84,11 @@ impl<T: Element> DeviceTensor<T> {
 }
 
 impl<'a, T: Element> BorrowedTensor<'a, T> {
-    /// The tensor, for use within this crate only: a clone of it would outlive the borrow.
-    #[expect(dead_code, reason = "kernel launches take borrowed tensors through this")]
-    pub(crate) fn tensor(&self) -> &DeviceTensor<T> {
+    /// The tensor, as kernels take it.
+    ///
+    /// # Safety
+    /// Neither a clone nor a view of it may outlive the borrow of the slice, and no graph may capture a use of it.
+    pub unsafe fn as_tensor(&self) -> &DeviceTensor<T> {
         &self.tensor
     }
 
@@ -167,10 +169,12 @@ impl<'a, T: Element> BorrowedTensor<'a, T> {
 }
 
 impl<T: Element> BorrowedTensorMut<'_, T> {
-    /// The tensor, for use within this crate only: a clone of it would outlive the borrow.
-    #[expect(dead_code, reason = "kernel launches take borrowed tensors through this")]
-    pub(crate) fn tensor(&self) -> &DeviceTensor<T> {
-        &self.tensor
+    /// The tensor, as kernels take it.
+    ///
+    /// # Safety
+    /// Neither a clone nor a view of it may outlive the borrow of the slice, and no graph may capture a use of it.
+    pub unsafe fn as_tensor_mut(&mut self) -> &mut DeviceTensor<T> {
+        &mut self.tensor
     }
 
     /// The tensor for reading, as long as this borrow is not used otherwise.

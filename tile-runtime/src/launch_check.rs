@@ -89,7 +89,7 @@ fn extents(arg: &TensorArg<'_>, fault: impl Fn(String, &str) -> Error) -> Result
 }
 
 fn writable(kernel: &str, name: &str, arg: &TensorArg<'_>) -> Result<()> {
-    if arg.tensor.view().repeats_elements() {
+    if !arg.tensor.view().is_contiguous() && arg.tensor.view().repeats_elements() {
         let (shape, strides) = (arg.tensor.shape(), arg.tensor.strides());
         let problem = format!(
             "the kernel writes to it, but two indices may name one element (shape {shape:?}, strides {strides:?})"
@@ -101,10 +101,8 @@ fn writable(kernel: &str, name: &str, arg: &TensorArg<'_>) -> Result<()> {
             "pass a tensor that is no broadcast view, such as contiguous()",
         ));
     }
-    if arg.tensor.device().is_cuda() {
-        arg.tensor
-            .storage()
-            .check_access(&format!("argument `{name}` of kernel `{kernel}`"), Access::Write)?;
+    if arg.tensor.storage().check_access("", Access::Write).is_err() {
+        return Err(Error::ReadOnly { what: format!("argument `{name}` of kernel `{kernel}`") });
     }
     Ok(())
 }

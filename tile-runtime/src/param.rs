@@ -43,7 +43,7 @@ impl<T: Storable, const RANK: usize> KernelParam for Tensor<T, RANK> {
 
     fn stage(cx: &mut StageArgs<'_>) -> Self {
         let (params, name, facts) = cx.tensor();
-        params.tensor(name, facts)
+        params.tensor(&name, facts)
     }
 }
 
@@ -56,7 +56,7 @@ impl<T: Storable, const RANK: usize> KernelParam for TensorMut<T, RANK> {
 
     fn stage(cx: &mut StageArgs<'_>) -> Self {
         let (params, name, facts) = cx.tensor();
-        params.tensor_mut(name, facts)
+        params.tensor_mut(&name, facts)
     }
 }
 
@@ -69,7 +69,7 @@ impl<T: Storable + Element> KernelParam for Scalar<T> {
 
     fn stage(cx: &mut StageArgs<'_>) -> Self {
         let (params, name) = cx.scalar();
-        params.scalar(name)
+        params.scalar(&name)
     }
 }
 

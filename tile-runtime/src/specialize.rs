@@ -8,6 +8,7 @@ use tile_codegen::cpu::Program;
 use tile_codegen::diag::{self, Diagnostics};
 use tile_codegen::dsl::{SourceText, Staged, private};
 use tile_codegen::ir;
+use tile_codegen::passes::{PassCx, canonicalize};
 use tile_codegen::target::Target;
 
 use crate::args::{Arg, KernelInfo, StageArgs};
@@ -65,7 +66,12 @@ impl Specialised {
     /// The kernel prepared for the CPU.
     pub(crate) fn program(&self) -> Result<&Program> {
         let made = self.program.get_or_init(|| {
-            Program::new(&self.staged.kernel)
+            let mut kernel = self.staged.kernel.clone();
+            // Smaller kernels run faster; this pass asks nothing of the target.
+            let cx = PassCx { target: &Target::SM_80, config: &Config::default() };
+            canonicalize::run(&mut kernel, &cx)
+                .map_err(|faults| kernel_error(&kernel.name, "simplified", faults, &self.staged.sources))?;
+            Program::new(&kernel)
                 .map_err(|error| KernelError::plain(&self.staged.kernel.name, "run on the CPU", &error))
         });
         made.as_ref().map_err(Clone::clone)
