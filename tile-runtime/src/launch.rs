@@ -100,7 +100,7 @@ impl Launch<'_> {
         match device.kind() {
             DeviceKind::Cpu => {
                 let program = kernel.program()?;
-                stream.submit(&self.uses(), || launch_cpu::run(program, &self.args, grid))
+                stream.submit(&self.uses(), || launch_cpu::run(self.info.name, program, &self.args, grid))
             }
             DeviceKind::Cuda { .. } => {
                 // One target suits every GPU that can be opened.

@@ -13,11 +13,11 @@ use crate::error::{KernelError, Result};
 /// Pieces of the grid for each thread, so that uneven blocks still fill all threads.
 const PIECES: u64 = 8;
 
-/// Runs all blocks. The result does not depend on the number of threads.
+/// Runs all blocks of the kernel called `name`. The result does not depend on the number of threads.
 ///
 /// # Errors
 /// [`Error::Kernel`](crate::Error::Kernel) for a loop whose step is not positive, of the first block that meets one.
-pub(crate) fn run(program: &Program, args: &ArgList<'_>, grid: [u32; 3]) -> Result<()> {
+pub(crate) fn run(name: &str, program: &Program, args: &ArgList<'_>, grid: [u32; 3]) -> Result<()> {
     let memories: SmallVec<[CpuMemory<'_>; 8]> = args
         .tensors()
         .map(|(_, arg)| {
@@ -42,8 +42,7 @@ pub(crate) fn run(program: &Program, args: &ArgList<'_>, grid: [u32; 3]) -> Resu
             ArgValue::Const(_) | ArgValue::Presence(_) => unreachable!("no runtime arguments"),
         })
         .collect();
-    run_blocks(program, &values, grid)
-        .map_err(|error| KernelError::plain(program.name(), "run on the CPU", &error))
+    run_blocks(program, &values, grid).map_err(|error| KernelError::plain(name, "run on the CPU", &error))
 }
 
 fn run_blocks(program: &Program, args: &[cpu::Arg<'_>], grid: [u32; 3]) -> Result<(), ExecError> {

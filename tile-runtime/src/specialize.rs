@@ -18,6 +18,8 @@ use crate::error::{Error, KernelError, Result};
 
 /// A specialised kernel. What is made of it for devices stays with it.
 pub(crate) struct Specialised {
+    /// The kernel's name as the user wrote it.
+    name: &'static str,
     staged: Staged,
     program: OnceLock<Result<Program>>,
     compiled: Mutex<Vec<(Target, Config, Arc<Compiled>)>>,
@@ -46,11 +48,14 @@ impl Specialised {
         args: &[Arg<'_>],
         body: fn(&mut StageArgs<'_>),
     ) -> Result<Arc<Self>> {
-        let staged = private::stage(info.name, info.source, |params| body(&mut StageArgs::new(params, args)))
-            .map_err(|error| kernel_error(info.name, "staged", error.diagnostics, &error.sources))?;
+        let staged = private::stage(&entry_name(info.name), info.source, |params| {
+            body(&mut StageArgs::new(params, args))
+        })
+        .map_err(|error| kernel_error(info.name, "staged", error.diagnostics, &error.sources))?;
         ir::verify(&staged.kernel)
             .map_err(|faults| kernel_error(info.name, "verified", faults, &staged.sources))?;
         Ok(Arc::new(Self {
+            name: info.name,
             staged,
             program: OnceLock::new(),
             compiled: Mutex::default(),
@@ -70,9 +75,8 @@ impl Specialised {
             // Smaller kernels run faster; this pass asks nothing of the target.
             let cx = PassCx { target: &Target::SM_80, config: &Config::default() };
             canonicalize::run(&mut kernel, &cx)
-                .map_err(|faults| kernel_error(&kernel.name, "simplified", faults, &self.staged.sources))?;
-            Program::new(&kernel)
-                .map_err(|error| KernelError::plain(&self.staged.kernel.name, "run on the CPU", &error))
+                .map_err(|faults| kernel_error(self.name, "simplified", faults, &self.staged.sources))?;
+            Program::new(&kernel).map_err(|error| KernelError::plain(self.name, "run on the CPU", &error))
         });
         made.as_ref().map_err(Clone::clone)
     }
@@ -92,7 +96,7 @@ impl Specialised {
         let Staged { kernel, sources } = &self.staged;
         let compiled = compile(kernel, target, config).map_err(|faults| {
             let phase = format!("compiled for {}{}", target.name, describe(config));
-            kernel_error(&kernel.name, &phase, faults, sources)
+            kernel_error(self.name, &phase, faults, sources)
         })?;
         let compiled = Arc::new(compiled);
         list.push((*target, *config, compiled.clone()));
@@ -116,18 +120,20 @@ impl Specialised {
             return Ok(known);
         }
         let compiled = self.compile(target, config)?;
-        let name = format!(
-            "{} for {}, {} threads{}",
-            compiled.entry,
-            target.name,
-            compiled.threads,
-            describe(config)
-        );
+        let name =
+            format!("{} for {}, {} threads{}", self.name, target.name, compiled.threads, describe(config));
         let function = Module::load_ptx(device, &compiled.ptx, &name)?.function(&compiled.entry)?;
         let loaded = Loaded { device: device.clone(), target: *target, config: *config, function, compiled };
         self.loaded.write().unwrap_or_else(PoisonError::into_inner).push(loaded.clone());
         Ok(loaded)
     }
+}
+
+/// The name of the PTX entry: PTX has ASCII letters only, and keeps one word for itself.
+fn entry_name(name: &str) -> String {
+    let ascii = name.chars().map(|c| if c.is_ascii() { c.into() } else { format!("_u{:x}", u32::from(c)) });
+    let ascii: String = ascii.collect();
+    if ascii == "WARP_SZ" { "WARP_SZ_".to_owned() } else { ascii }
 }
 
 /// What a configuration asks for, as messages show it; nothing for the default one.

@@ -201,3 +201,17 @@ fn launches_without_tensors_run() {
     nothing().on(&Device::cpu().default_stream()).launch((2, 2)).expect("valid");
     assert!(nothing().ptx(&Target::SM_80).expect("valid").contains(".entry nothing("));
 }
+
+#[test]
+fn names_that_ptx_cannot_spell() {
+    #[tile_kernel]
+    fn größe(out: TensorMut<f32, 1>, länge: Const<usize>) {
+        store(out, (0,), full((länge,), 1.0));
+    }
+    let mut out = zeros(&[2]);
+    größe(&mut out, 2).launch(1).expect("valid");
+    let ptx = größe(&mut out, 2).ptx(&Target::SM_80).expect("valid");
+    // The code points of the two letters.
+    assert!(ptx.contains(".visible .entry gr_uf6_udfe("), "{ptx}");
+    refused(größe(&mut out, 3).launch(1), &["kernel `größe` cannot be staged", "power of two", "(länge,)"]);
+}
