@@ -1,0 +1,220 @@
+//! `forward`: checks its inputs, allocates, and launches the three kernels.
+
+use tile_runtime::prelude::*;
+use tile_runtime::{Device, DeviceTensor, Element, Launch, Stream};
+
+use crate::error::{Error, Result};
+use crate::kernels;
+use crate::plan::Plan;
+use crate::problem::Shape;
+
+/// Element types of x, B, C and y: f32 (exact products), f16 and bf16 (products on tensor cores, sums in f32).
+pub trait Value: Element + Storable + MmaOperand + Float {}
+impl<T: Element + Storable + MmaOperand + Float> Value for T {}
+
+/// The inputs of a forward pass. Any strides are fine, also 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a, T> {
+    /// `[batch, tokens, heads, head_dim]`
+    pub x: &'a DeviceTensor<T>,
+    /// `[batch, tokens, heads]`, used as given; negative steps count as 0.
+    pub dt: &'a DeviceTensor<f32>,
+    /// `[heads]`, negative: the decay of each head.
+    pub a: &'a DeviceTensor<f32>,
+    /// `[batch, tokens, groups, state]`; heads must be a multiple of groups.
+    pub b: &'a DeviceTensor<T>,
+    /// As `b`.
+    pub c: &'a DeviceTensor<T>,
+    /// `[heads]`: the skip connection `y += D x`.
+    pub d: Option<&'a DeviceTensor<f32>>,
+    /// `[batch, heads, head_dim, state]`: the state before the first token; zero if absent.
+    pub initial_states: Option<&'a DeviceTensor<f32>>,
+}
+
+/// Choices that do not change the result beyond rounding.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Tokens in a chunk: a power of two from 16 to 256. Chosen when not given.
+    pub chunk: Option<usize>,
+    /// The stream to launch on; the device's default one when not given.
+    pub stream: Option<Stream>,
+}
+
+/// The results of a forward pass.
+#[derive(Clone, Debug)]
+pub struct Outputs<T> {
+    /// `[batch, tokens, heads, head_dim]`
+    pub y: DeviceTensor<T>,
+    /// `[batch, heads, head_dim, state]`: the state after the last token.
+    pub final_states: DeviceTensor<f32>,
+}
+
+/// The Mamba-2 forward pass on the device that holds the inputs:
+///
+/// ```text
+/// S_t = exp(A dt_t) S_{t-1} + dt_t x_t B_t^T,   y_t = S_t C_t + D x_t
+/// ```
+///
+/// Sums and carried states are f32; states between chunks are stored in x's type. Work is queued on the stream; reading
+/// a result waits for it.
+///
+/// # Errors
+/// If shapes or devices do not fit each other, before anything runs; or if the device fails.
+pub fn forward<T: Value>(inputs: &Inputs<'_, T>, options: &Options) -> Result<Outputs<T>> {
+    let shape = check(inputs)?;
+    let plan = Plan::new::<T>(shape, options.chunk)?;
+    let mut pass = Pass::new(inputs, shape, plan)?;
+    let stream = match &options.stream {
+        Some(stream) => stream.clone(),
+        None => inputs.x.device().default_stream(),
+    };
+    let (launch, grid) = pass.chunk_cumsum();
+    launch.on(&stream).launch(grid)?;
+    let (launch, grid) = pass.fwd_pass_state();
+    launch.on(&stream).launch(grid)?;
+    let (launch, grid) = pass.compute_out();
+    launch.on(&stream).launch(grid)?;
+    Ok(Outputs { y: pass.y, final_states: pass.final_states })
+}
+
+/// Everything that the three kernels read and write.
+pub(crate) struct Pass<'a, T> {
+    inputs: Inputs<'a, T>,
+    shape: Shape,
+    plan: Plan,
+    dt: DeviceTensor<f32>,
+    decay: DeviceTensor<f32>,
+    chunk_states: DeviceTensor<T>,
+    y: DeviceTensor<T>,
+    final_states: DeviceTensor<f32>,
+}
+
+impl<'a, T: Value> Pass<'a, T> {
+    /// Allocates intermediates and outputs on the inputs' device.
+    pub(crate) fn new(inputs: &Inputs<'a, T>, shape: Shape, plan: Plan) -> Result<Self> {
+        let Shape { batch, tokens, heads, head_dim, state, .. } = shape;
+        let (device, chunks) = (inputs.x.device(), tokens.div_ceil(plan.chunk));
+        let padded = [batch, heads, chunks * plan.chunk];
+        Ok(Self {
+            inputs: *inputs,
+            shape,
+            plan,
+            dt: uninitialized(&device, &padded)?,
+            decay: uninitialized(&device, &padded)?,
+            chunk_states: uninitialized(&device, &[batch, heads, chunks, head_dim, state])?,
+            y: uninitialized(&device, &[batch, tokens, heads, head_dim])?,
+            final_states: uninitialized(&device, &[batch, heads, head_dim, state])?,
+        })
+    }
+
+    pub(crate) fn chunk_cumsum(&mut self) -> (Launch<'_>, [usize; 3]) {
+        let Plan { chunk, block_heads, .. } = self.plan;
+        let grid = [self.shape.tokens.div_ceil(chunk), self.shape.heads.div_ceil(block_heads), self.shape.batch];
+        let launch = kernels::chunk_cumsum(
+            self.inputs.a,
+            self.inputs.dt,
+            &mut self.dt,
+            &mut self.decay,
+            chunk,
+            block_heads,
+        );
+        (launch, grid)
+    }
+
+    pub(crate) fn fwd_pass_state(&mut self) -> (Launch<'_>, [usize; 3]) {
+        let Plan { chunk, state_tokens, state_head_dim, state_state, .. } = self.plan;
+        let Shape { batch, heads, head_dim, state, groups, .. } = self.shape;
+        let grid = [head_dim.div_ceil(state_head_dim), state.div_ceil(state_state), batch * heads];
+        let launch = kernels::fwd_pass_state(
+            self.inputs.x,
+            self.inputs.b,
+            &self.dt,
+            &self.decay,
+            self.inputs.initial_states,
+            &mut self.chunk_states,
+            &mut self.final_states,
+            (heads / groups.max(1)) as i32,
+            chunk,
+            state_tokens,
+            state_head_dim,
+            state_state,
+        );
+        (launch, grid)
+    }
+
+    pub(crate) fn compute_out(&mut self) -> (Launch<'_>, [usize; 3]) {
+        let Plan { chunk, out_tokens, out_head_dim, out_state, .. } = self.plan;
+        let Shape { batch, tokens, heads, head_dim, state, groups } = self.shape;
+        let grid = [tokens.div_ceil(out_tokens), head_dim.div_ceil(out_head_dim), batch * heads];
+        let launch = kernels::compute_out(
+            self.inputs.x,
+            self.inputs.b,
+            self.inputs.c,
+            &self.dt,
+            &self.decay,
+            self.inputs.d,
+            &self.chunk_states,
+            &mut self.y,
+            (heads / groups.max(1)) as i32,
+            chunk,
+            out_tokens,
+            out_head_dim,
+            out_state,
+            state.div_ceil(out_state),
+        );
+        (launch, grid)
+    }
+}
+
+/// Memory that the kernels write before anyone reads it; a meta tensor on the meta device.
+fn uninitialized<T: Element>(device: &Device, shape: &[usize]) -> Result<DeviceTensor<T>> {
+    Ok(if device.is_meta() { DeviceTensor::meta(shape) } else { DeviceTensor::zeros(device, shape)? })
+}
+
+fn fault<T>(argument: &'static str, found: String, expected: String) -> Result<T> {
+    Err(Error::Argument { argument, found, expected })
+}
+
+/// Checks an argument's shape and device.
+fn fits<T: Element>(argument: &'static str, t: &DeviceTensor<T>, shape: &[usize], device: &Device) -> Result<()> {
+    if t.shape() != shape {
+        return fault(argument, format!("has shape {:?}", t.shape()), format!("{shape:?}"));
+    }
+    if t.device() != *device {
+        let expected = format!("{device}, where x is; copy it with `to_device`");
+        return fault(argument, format!("is on {}", t.device()), expected);
+    }
+    Ok(())
+}
+
+/// The problem's sizes, if all inputs agree on them.
+fn check<T: Element>(inputs: &Inputs<'_, T>) -> Result<Shape> {
+    let &[batch, tokens, heads, head_dim] = inputs.x.shape() else {
+        let found = format!("has shape {:?}", inputs.x.shape());
+        return fault("x", found, "[batch, tokens, heads, head_dim]".into());
+    };
+    let &[_, _, groups, state] = inputs.b.shape() else {
+        return fault("b", format!("has shape {:?}", inputs.b.shape()), "[batch, tokens, groups, state]".into());
+    };
+    if groups == 0 || heads % groups != 0 {
+        let found = format!("has {groups} groups");
+        return fault("b", found, format!("a number of groups that divides the {heads} heads"));
+    }
+    for (argument, size, of) in [("x", head_dim, "head_dim"), ("b", state, "state")] {
+        if !(1..=256).contains(&size) {
+            return fault(argument, format!("has {of} {size}"), "1 to 256".into());
+        }
+    }
+    let device = inputs.x.device();
+    fits("dt", inputs.dt, &[batch, tokens, heads], &device)?;
+    fits("a", inputs.a, &[heads], &device)?;
+    fits("b", inputs.b, &[batch, tokens, groups, state], &device)?;
+    fits("c", inputs.c, &[batch, tokens, groups, state], &device)?;
+    if let Some(d) = inputs.d {
+        fits("d", d, &[heads], &device)?;
+    }
+    if let Some(initial) = inputs.initial_states {
+        fits("initial_states", initial, &[batch, heads, head_dim, state], &device)?;
+    }
+    Ok(Shape { batch, tokens, groups, heads, head_dim, state })
+}

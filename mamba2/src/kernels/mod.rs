@@ -1,0 +1,28 @@
+//! The three kernels of the forward pass, one file each, with their mathematics.
+//!
+//! Notation: for one batch element and head, `x_t` [head_dim], `B_t`, `C_t` [state], `dt_t` and `A` scalars. The
+//! recurrence is
+//!
+//! ```text
+//! S_t = exp(A dt_t) S_{t-1} + dt_t x_t B_t^T        S: [head_dim, state]
+//! y_t = S_t C_t + D x_t
+//! ```
+//!
+//! Tokens are cut into chunks. With `G` the inclusive sum of `A dt` inside a chunk, kept times log2(e) so that `exp`
+//! becomes `exp2`, a chunk that starts in state `S_in` has (all products are matrix products over the chunk)
+//!
+//! ```text
+//! Y     = exp(G) (C S_in^T) + (C B^T o exp(G_i - G_j) o dt_j o [i >= j]) X + D X
+//! S_out = exp(G_last) S_in + X^T (B o dt_j o exp(G_last - G_j))
+//! ```
+//!
+//! Exponents are clamped to at most 0 before `exp2`: with `A dt <= 0` this changes nothing, and where `A dt` is positive
+//! it is the documented meaning (no decay).
+
+mod chunk_cumsum;
+mod compute_out;
+mod fwd_pass_state;
+
+pub use chunk_cumsum::chunk_cumsum;
+pub use compute_out::compute_out;
+pub use fwd_pass_state::fwd_pass_state;

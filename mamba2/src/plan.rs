@@ -1,0 +1,68 @@
+//! Block sizes: how the kernels cut a problem, by element type and shape.
+
+use tile_runtime::Element;
+
+use crate::error::{Error, Result};
+use crate::problem::Shape;
+
+/// The constants of the three kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Plan {
+    /// Tokens in a chunk.
+    pub(crate) chunk: usize,
+    /// Heads in a tile of `chunk_cumsum`.
+    pub(crate) block_heads: usize,
+    /// Tokens in one product of `fwd_pass_state`.
+    pub(crate) state_tokens: usize,
+    /// Head dimensions in a tile of `fwd_pass_state`.
+    pub(crate) state_head_dim: usize,
+    /// States in a tile of `fwd_pass_state`.
+    pub(crate) state_state: usize,
+    /// Rows and columns in a block of `compute_out`.
+    pub(crate) out_tokens: usize,
+    /// Head dimensions in a tile of `compute_out`.
+    pub(crate) out_head_dim: usize,
+    /// States in one product of `compute_out`.
+    pub(crate) out_state: usize,
+}
+
+/// The chunk length when none is asked for.
+pub fn default_chunk(shape: Shape) -> usize {
+    // A chunk longer than the sequence would only be padding.
+    shape.tokens.next_power_of_two().clamp(16, 128)
+}
+
+/// Tiles of an axis: the next power of two, within what tensor cores take and what fits on chip.
+fn tile(size: usize, most: usize) -> usize {
+    size.next_power_of_two().clamp(16, most)
+}
+
+impl Plan {
+    /// The block sizes for elements of type `T`.
+    ///
+    /// # Errors
+    /// If the chunk is not a power of two from 16 to 256.
+    pub(crate) fn new<T: Element>(shape: Shape, chunk: Option<usize>) -> Result<Plan> {
+        let chunk = chunk.unwrap_or_else(|| default_chunk(shape));
+        if !chunk.is_power_of_two() || !(16..=256).contains(&chunk) {
+            return Err(Error::Argument {
+                argument: "chunk",
+                found: format!("is {chunk}"),
+                expected: "a power of two from 16 to 256".into(),
+            });
+        }
+        // f32 operands take twice the shared memory.
+        let wide = T::TYPE.bytes() == 4;
+        let (tokens, states) = if wide { (64, 32) } else { (128, 128) };
+        Ok(Plan {
+            chunk,
+            block_heads: shape.heads.next_power_of_two().clamp(1, 8),
+            state_tokens: chunk.min(if wide { 64 } else { 128 }),
+            state_head_dim: tile(shape.head_dim, 64),
+            state_state: tile(shape.state, 64),
+            out_tokens: chunk.min(tokens),
+            out_head_dim: tile(shape.head_dim, 64),
+            out_state: tile(shape.state, states),
+        })
+    }
+}

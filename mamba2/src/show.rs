@@ -1,0 +1,75 @@
+//! `show`: the tile IR or PTX of a kernel of the forward pass, for given sizes, without a device.
+
+use tile_runtime::prelude::*;
+use tile_runtime::{Config, DeviceTensor, Launch, Target, codegen};
+
+use crate::case::Dtype;
+use crate::error::{Error, Result};
+use crate::forward::{Inputs, Pass, Value};
+use crate::plan::Plan;
+use crate::problem::Shape;
+
+/// The kernels of the forward pass, in order.
+pub const KERNELS: [&str; 3] = ["chunk_cumsum", "fwd_pass_state", "compute_out"];
+
+/// The text of `kernel` at `stage` (a pass, `staged` or `ptx`) for `target`, with the block sizes that `forward` would
+/// choose for the problem.
+///
+/// # Errors
+/// If a name is unknown, or the kernel does not compile.
+pub fn show(
+    kernel: &str,
+    target: &str,
+    stage: &str,
+    shape: Shape,
+    dtype: Dtype,
+    chunk: Option<usize>,
+) -> Result<String> {
+    let target = Target::by_name(target).ok_or_else(|| Error::Unknown {
+        what: "target",
+        name: target.into(),
+        known: codegen::target::TARGETS.iter().map(|t| t.name).collect::<Vec<_>>().join(", "),
+    })?;
+    match dtype {
+        Dtype::F32 => show_as::<f32>(kernel, &target, stage, shape, chunk),
+        Dtype::F16 => show_as::<f16>(kernel, &target, stage, shape, chunk),
+        Dtype::BF16 => show_as::<bf16>(kernel, &target, stage, shape, chunk),
+    }
+}
+
+fn show_as<T: Value>(kernel: &str, target: &Target, stage: &str, shape: Shape, chunk: Option<usize>) -> Result<String> {
+    let Shape { batch, tokens, groups, heads, head_dim, state } = shape;
+    let x = DeviceTensor::<T>::meta(&[batch, tokens, heads, head_dim]);
+    let dt = DeviceTensor::<f32>::meta(&[batch, tokens, heads]);
+    let per_head = DeviceTensor::<f32>::meta(&[heads]);
+    let b = DeviceTensor::<T>::meta(&[batch, tokens, groups, state]);
+    let inputs = Inputs { x: &x, dt: &dt, a: &per_head, b: &b, c: &b, d: Some(&per_head), initial_states: None };
+    let mut pass = Pass::new(&inputs, shape, Plan::new::<T>(shape, chunk)?)?;
+    let (launch, _): (Launch<'_>, _) = match kernel {
+        "chunk_cumsum" => pass.chunk_cumsum(),
+        "fwd_pass_state" => pass.fwd_pass_state(),
+        "compute_out" => pass.compute_out(),
+        other => {
+            return Err(Error::Unknown { what: "kernel", name: other.into(), known: KERNELS.join(", ") });
+        }
+    };
+    let staged = launch.stage()?;
+    if stage == "staged" {
+        return Ok(codegen::ir::print(&staged.kernel));
+    }
+    let mut found = None;
+    let compiled = codegen::compile::compile_observed(&staged.kernel, target, &Config::default(), &mut |pass, kernel| {
+        if pass == stage {
+            found = Some(codegen::ir::print(kernel));
+        }
+    });
+    match (found, stage) {
+        (Some(text), _) => Ok(text),
+        (None, "ptx") => Ok(compiled.map(|c| c.ptx).map_err(tile_runtime::Error::from)?),
+        (None, other) => {
+            let passes = codegen::passes::PASSES.iter().map(|p| p.id);
+            let known: Vec<&str> = ["staged"].into_iter().chain(passes).chain(["ptx"]).collect();
+            Err(Error::Unknown { what: "stage", name: other.into(), known: known.join(", ") })
+        }
+    }
+}
