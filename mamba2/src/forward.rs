@@ -13,7 +13,7 @@ pub trait Value: Element + Storable + MmaOperand + Float {}
 impl<T: Element + Storable + MmaOperand + Float> Value for T {}
 
 /// The inputs of a forward pass. Any strides are fine, also 0.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Inputs<'a, T> {
     /// `[batch, tokens, heads, head_dim]`
     pub x: &'a DeviceTensor<T>,
@@ -41,7 +41,7 @@ pub struct Options {
 }
 
 /// The results of a forward pass.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Outputs<T> {
     /// `[batch, tokens, heads, head_dim]`
     pub y: DeviceTensor<T>,
@@ -168,7 +168,7 @@ impl<'a, T: Value> Pass<'a, T> {
 
 /// Memory that the kernels write before anyone reads it; a meta tensor on the meta device.
 fn uninitialized<T: Element>(device: &Device, shape: &[usize]) -> Result<DeviceTensor<T>> {
-    Ok(if device.is_meta() { DeviceTensor::meta(shape) } else { DeviceTensor::zeros(device, shape)? })
+    Ok(if device.is_meta() { DeviceTensor::meta(shape)? } else { DeviceTensor::zeros(device, shape)? })
 }
 
 fn fault<T>(argument: &'static str, found: String, expected: String) -> Result<T> {
@@ -180,7 +180,7 @@ fn fits<T: Element>(argument: &'static str, t: &DeviceTensor<T>, shape: &[usize]
     if t.shape() != shape {
         return fault(argument, format!("has shape {:?}", t.shape()), format!("{shape:?}"));
     }
-    if t.device() != *device {
+    if t.device() != device {
         let expected = format!("{device}, where x is; copy it with `to_device`");
         return fault(argument, format!("is on {}", t.device()), expected);
     }

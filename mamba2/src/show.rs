@@ -39,10 +39,10 @@ pub fn show(
 
 fn show_as<T: Value>(kernel: &str, target: &Target, stage: &str, shape: Shape, chunk: Option<usize>) -> Result<String> {
     let Shape { batch, tokens, groups, heads, head_dim, state } = shape;
-    let x = DeviceTensor::<T>::meta(&[batch, tokens, heads, head_dim]);
-    let dt = DeviceTensor::<f32>::meta(&[batch, tokens, heads]);
-    let per_head = DeviceTensor::<f32>::meta(&[heads]);
-    let b = DeviceTensor::<T>::meta(&[batch, tokens, groups, state]);
+    let x = DeviceTensor::<T>::meta(&[batch, tokens, heads, head_dim])?;
+    let dt = DeviceTensor::<f32>::meta(&[batch, tokens, heads])?;
+    let per_head = DeviceTensor::<f32>::meta(&[heads])?;
+    let b = DeviceTensor::<T>::meta(&[batch, tokens, groups, state])?;
     let inputs = Inputs { x: &x, dt: &dt, a: &per_head, b: &b, c: &b, d: Some(&per_head), initial_states: None };
     let mut pass = Pass::new(&inputs, shape, Plan::new::<T>(shape, chunk)?)?;
     let (launch, _): (Launch<'_>, _) = match kernel {
@@ -57,19 +57,23 @@ fn show_as<T: Value>(kernel: &str, target: &Target, stage: &str, shape: Shape, c
     if stage == "staged" {
         return Ok(codegen::ir::print(&staged.kernel));
     }
+    if stage == "ptx" {
+        return Ok(launch.ptx(target)?);
+    }
     let mut found = None;
+    // A kernel that does not fit the target still has the stages before that is found out.
     let compiled = codegen::compile::compile_observed(&staged.kernel, target, &Config::default(), &mut |pass, kernel| {
         if pass == stage {
             found = Some(codegen::ir::print(kernel));
         }
     });
-    match (found, stage) {
+    match (found, compiled) {
         (Some(text), _) => Ok(text),
-        (None, "ptx") => Ok(compiled.map(|c| c.ptx).map_err(tile_runtime::Error::from)?),
-        (None, other) => {
+        (None, Err(_)) => Ok(launch.ptx(target)?),
+        (None, Ok(_)) => {
             let passes = codegen::passes::PASSES.iter().map(|p| p.id);
             let known: Vec<&str> = ["staged"].into_iter().chain(passes).chain(["ptx"]).collect();
-            Err(Error::Unknown { what: "stage", name: other.into(), known: known.join(", ") })
+            Err(Error::Unknown { what: "stage", name: stage.into(), known: known.join(", ") })
         }
     }
 }

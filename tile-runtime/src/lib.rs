@@ -50,7 +50,15 @@ pub use tile_codegen::config::Config;
 pub use tile_codegen::dsl::Staged;
 pub use tile_codegen::ir::Elem;
 pub use tile_codegen::target::Target;
+/// The compiler, for those who look at tile IR and PTX.
+pub use tile_codegen as codegen;
 pub use tile_macros::{tile_fn, tile_kernel};
+
+/// The target that kernels are compiled for on a device; none on the CPU. One target serves every GPU that can be
+/// opened.
+pub fn target_of(device: &Device) -> Option<Target> {
+    device.is_cuda().then_some(Target::SM_80)
+}
 
 /// What the kernel attributes expand to. Nothing here is for use by hand.
 #[doc(hidden)]

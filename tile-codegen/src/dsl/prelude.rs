@@ -3,7 +3,7 @@
 pub use half::{bf16, f16};
 
 pub use super::{
-    ALL, Const, Element, Float, Int, Number, Operand, Scalar, Storable, Tensor, TensorMut, Tile,
+    ALL, Const, Element, Float, Int, MmaOperand, Number, Operand, Scalar, Storable, Tensor, TensorMut, Tile,
     TileOrScalar, cdiv, scalar, tf32, unroll,
 };
 pub use crate::ops::arange::arange;
