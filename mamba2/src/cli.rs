@@ -11,6 +11,8 @@ mod text;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use bench::median;
+
 /// An error that ends the program; its text says what to do.
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 /// A command's own result: whether everything that it checked passed.

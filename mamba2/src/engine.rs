@@ -1,16 +1,18 @@
 //! The one place where the program meets devices and kernels.
 
-use std::{convert::Infallible, time::Duration};
+mod replay;
 
+use std::time::{Duration, Instant};
+
+use half::{bf16, f16};
 use mamba2::{
-    case::{Case, Dtype, Feature},
+    Inputs, Options,
+    case::{Case, Dtype, Feature, Skip},
     problem::Shape,
 };
+use tile_runtime::{Device, DeviceTensor, Element, Stream};
 
 use crate::cli::Result;
-
-/// Says that the kernels are not part of the program yet.
-const NO_KERNELS: &str = "this version has no kernels yet; only the float64 reference exists";
 
 /// Results of a forward pass on the host. Values of a 16-bit type are held as f32.
 #[derive(Debug, Clone)]
@@ -22,10 +24,15 @@ pub(crate) struct Output {
 }
 
 /// A device on which forward passes run.
-pub(crate) struct Engine(Infallible);
+pub(crate) struct Engine {
+    device: Device,
+}
 
 /// A problem whose inputs lie on the device.
-pub(crate) struct Loaded(Infallible);
+pub(crate) struct Loaded {
+    chunk: usize,
+    problem: Box<dyn Problem>,
+}
 
 /// What `show` prints.
 pub(crate) struct ShowRequest<'a> {
@@ -40,7 +47,14 @@ pub(crate) struct ShowRequest<'a> {
 impl Engine {
     /// Opens `best`, `cpu`, `cuda` or `cuda:N`.
     pub(crate) fn open(device: &str) -> Result<Engine> {
-        Err(format!("cannot run on {device}: {NO_KERNELS}").into())
+        let device = match device {
+            "best" => Device::best(),
+            name => Device::parse(name)?,
+        };
+        if device.is_meta() {
+            return Err("the meta device runs nothing; write best, cpu, cuda or cuda:N".into());
+        }
+        Ok(Engine { device })
     }
 
     /// What `case` needs and the forward pass does not have yet.
@@ -50,51 +64,187 @@ impl Engine {
 
     /// Whether the device is a GPU.
     pub(crate) fn is_gpu(&self) -> bool {
-        match self.0 {}
+        self.device.is_cuda()
     }
 
     /// The device as users know it, such as "NVIDIA H200 (cuda:0)" or "CPU, 8 threads".
     pub(crate) fn device_name(&self) -> String {
-        match self.0 {}
+        if self.is_gpu() {
+            format!("{} ({})", self.device.name(), self.device)
+        } else {
+            format!("CPU, {} threads", self.device.multiprocessors())
+        }
     }
 
     /// The target that kernels are compiled for, such as "sm_80".
     pub(crate) fn target_name(&self) -> String {
-        match self.0 {}
+        mamba2::target_name(&self.device)
     }
 
     /// Copies the inputs to the device.
-    pub(crate) fn load(&self, _case: &Case, _chunk: Option<usize>) -> Result<Loaded> {
-        match self.0 {}
+    pub(crate) fn load(&self, case: &Case, chunk: Option<usize>) -> Result<Loaded> {
+        let chunk = chunk.unwrap_or_else(|| mamba2::default_chunk(case.shape));
+        let problem: Box<dyn Problem> = match case.dtype {
+            Dtype::F32 => Box::new(Resident::<f32>::new(&self.device, case, chunk)?),
+            Dtype::F16 => Box::new(Resident::<f16>::new(&self.device, case, chunk)?),
+            Dtype::BF16 => Box::new(Resident::<bf16>::new(&self.device, case, chunk)?),
+        };
+        Ok(Loaded { chunk, problem })
     }
 }
 
 impl Loaded {
     /// The chunk length in use.
     pub(crate) fn chunk(&self) -> usize {
-        match self.0 {}
+        self.chunk
     }
 
     /// Runs once and copies the results back.
     pub(crate) fn run(&self) -> Result<Output> {
-        match self.0 {}
+        self.problem.run()
     }
 
     /// Runs once and gives the time from the first kernel's start to the last one's end.
     pub(crate) fn time_once(&self) -> Result<Duration> {
-        match self.0 {}
+        let stream = self.problem.device().default_stream();
+        if stream.device().is_cpu() {
+            let start = Instant::now();
+            self.problem.queue(&stream)?;
+            return Ok(start.elapsed());
+        }
+        let start = stream.record()?;
+        self.problem.queue(&stream)?;
+        let end = stream.record()?;
+        Ok(Duration::from_secs_f64(f64::from(start.elapsed_ms(&end)?) / 1e3))
     }
 
     /// Median time of 30 replays of a graph, with 256 MiB written before each. On a GPU only.
     pub(crate) fn time_replays(&self) -> Result<Duration> {
-        match self.0 {}
+        replay::median_time(self.problem.as_ref())
+    }
+}
+
+/// A forward pass of some element type that can be queued again and again.
+trait Problem {
+    fn device(&self) -> &Device;
+    /// Queues one pass and drops its results.
+    fn queue(&self, stream: &Stream) -> Result<()>;
+    fn run(&self) -> Result<Output>;
+}
+
+/// The inputs of one problem on the device.
+struct Resident<T> {
+    device: Device,
+    chunk: usize,
+    x: DeviceTensor<T>,
+    dt: DeviceTensor<f32>,
+    a: DeviceTensor<f32>,
+    b: DeviceTensor<T>,
+    c: DeviceTensor<T>,
+    d: Option<DeviceTensor<f32>>,
+    initial_states: Option<DeviceTensor<f32>>,
+}
+
+impl<T: Value> Resident<T> {
+    fn new(device: &Device, case: &Case, chunk: usize) -> Result<Self> {
+        let Shape { batch, tokens, groups, heads, head_dim, state } = case.shape;
+        let floats = |shape: &[usize], values: &[f32]| DeviceTensor::from_slice(device, shape, values);
+        let values = |shape: &[usize], values: &[f32]| {
+            let values: Vec<T> = values.iter().map(|&v| T::from_f32(v)).collect();
+            DeviceTensor::from_slice(device, shape, &values)
+        };
+        let bc = [batch, tokens, groups, state];
+        let d = case.d.as_ref().map(|d| match d {
+            Skip::PerHead(d) => floats(&[heads], d),
+            Skip::PerDim(d) => floats(&[heads, head_dim], d),
+        });
+        let initial_states =
+            case.initial_states.as_ref().map(|states| floats(&[batch, heads, head_dim, state], states));
+        Ok(Resident {
+            device: device.clone(),
+            chunk,
+            x: values(&[batch, tokens, heads, head_dim], &case.x)?,
+            dt: floats(&[batch, tokens, heads], &case.dt)?,
+            a: floats(&[heads], &case.a)?,
+            b: values(&bc, &case.b)?,
+            c: values(&bc, &case.c)?,
+            d: d.transpose()?,
+            initial_states: initial_states.transpose()?,
+        })
+    }
+
+    fn forward(&self, stream: &Stream) -> Result<mamba2::Outputs<T>> {
+        let inputs = Inputs {
+            x: &self.x,
+            dt: &self.dt,
+            a: &self.a,
+            b: &self.b,
+            c: &self.c,
+            d: self.d.as_ref(),
+            initial_states: self.initial_states.as_ref(),
+        };
+        let options = Options { chunk: Some(self.chunk), stream: Some(stream.clone()) };
+        Ok(mamba2::forward(&inputs, &options)?)
+    }
+}
+
+impl<T: Value> Problem for Resident<T> {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn queue(&self, stream: &Stream) -> Result<()> {
+        self.forward(stream).map(drop)
+    }
+
+    fn run(&self) -> Result<Output> {
+        let outputs = self.forward(&self.device.default_stream())?;
+        Ok(Output {
+            y: outputs.y.to_vec()?.into_iter().map(T::to_f32).collect(),
+            final_states: outputs.final_states.to_vec()?,
+        })
+    }
+}
+
+/// An element type of `x`.
+trait Value: Element {
+    fn from_f32(value: f32) -> Self;
+    fn to_f32(self) -> f32;
+}
+
+impl Value for f32 {
+    fn from_f32(value: f32) -> f32 {
+        value
+    }
+
+    fn to_f32(self) -> f32 {
+        self
+    }
+}
+
+impl Value for f16 {
+    fn from_f32(value: f32) -> f16 {
+        f16::from_f32(value)
+    }
+
+    fn to_f32(self) -> f32 {
+        f16::to_f32(self)
+    }
+}
+
+impl Value for bf16 {
+    fn from_f32(value: f32) -> bf16 {
+        bf16::from_f32(value)
+    }
+
+    fn to_f32(self) -> f32 {
+        bf16::to_f32(self)
     }
 }
 
 /// The tile IR after a pass, or the PTX, of one kernel.
 pub(crate) fn show(request: &ShowRequest<'_>) -> Result<String> {
-    let ShowRequest { kernel, target, stage, shape, dtype, chunk } = request;
-    let chunk = chunk.map_or("a chosen chunk".to_owned(), |chunk| format!("chunk {chunk}"));
-    Err(format!("cannot show {kernel} for {target} at {stage} ({shape}, {dtype}, {chunk}): {NO_KERNELS}")
-        .into())
+    let ShowRequest { kernel, target, stage, shape, dtype, chunk } = *request;
+    let chunk = chunk.unwrap_or_else(|| mamba2::default_chunk(shape));
+    Ok(mamba2::show(kernel, target, stage, shape, dtype, chunk)?)
 }

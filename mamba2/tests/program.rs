@@ -21,3 +21,69 @@ fn mistakes_end_in_an_error_that_helps() {
         assert!(!text.contains("panicked"), "{text}");
     }
 }
+
+fn golden(name: &str) -> String {
+    format!("{}/../tests/data/golden/{name}.safetensors", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn golden_files_pass_on_the_cpu() {
+    let names = [
+        "basic-bf16",
+        "basic-f16",
+        "basic-f32",
+        "tail",
+        "short",
+        "groups",
+        "no-skip",
+        "initial-state",
+        "state-256",
+    ];
+    let paths = names.map(golden);
+    let args: Vec<&str> =
+        ["check", "--device", "cpu"].into_iter().chain(paths.iter().map(String::as_str)).collect();
+    let out = run(&args);
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{text}{}", String::from_utf8_lossy(&out.stderr));
+    for name in names {
+        assert!(text.lines().any(|line| line.starts_with(name) && line.contains("  pass  y ")), "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_needs_more_fails_and_says_what() {
+    let out = run(&["check", "--device", "cpu", &golden("gate-z"), &golden("short"), "nowhere.safetensors"]);
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(!out.status.success());
+    for part in ["UNSUPPORTED  needs z", "short ", "  pass  ", "nowhere  ERROR", "1 of 3 passed"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn forward_prints_its_figures_and_writes_its_results() {
+    let path = std::env::temp_dir().join(format!("mamba2-program-{}.safetensors", std::process::id()));
+    let sizes = ["--tokens", "70", "--heads", "2", "--head-dim", "32", "--state", "32", "--dtype", "f32"];
+    let file = path.to_str().unwrap();
+    let args: Vec<&str> = ["forward", "--device", "cpu", "--output", file].into_iter().chain(sizes).collect();
+    let out = run(&args);
+    let text = String::from_utf8_lossy(&out.stdout);
+    assert!(out.status.success(), "{text}{}", String::from_utf8_lossy(&out.stderr));
+    for part in ["tokens 70", "device   CPU", "target   cpu", "chunk    ", "tokens/s", "error    ok: y "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(tensors.tensor("y").unwrap().shape(), [1, 70, 2, 32]);
+    assert_eq!(tensors.tensor("state").unwrap().shape(), [1, 2, 32, 32]);
+}
+
+#[test]
+fn devices_that_are_not_there_are_errors() {
+    for device in ["gpu", "cuda:99", "meta"] {
+        let out = run(&["check", "--device", device, &golden("short")]);
+        assert!(!out.status.success(), "{device}");
+        assert!(String::from_utf8_lossy(&out.stderr).starts_with("error: "), "{device}");
+    }
+}
