@@ -1,0 +1,405 @@
+//! The forward pass on the CPU: numbers derived by hand, the float64 reference, and views of every kind.
+
+use half::bf16;
+use mamba2::{
+    Inputs, Options,
+    case::{Case, Dtype, Skip},
+    inputs,
+    problem::Shape,
+    reference,
+    tolerance::{self, relative_l2},
+};
+use tile_runtime::{Device, DeviceTensor};
+
+/// A problem in f32 on the CPU, whose tensors may be replaced by views.
+struct Problem {
+    x: DeviceTensor<f32>,
+    dt: DeviceTensor<f32>,
+    a: DeviceTensor<f32>,
+    b: DeviceTensor<f32>,
+    c: DeviceTensor<f32>,
+    d: Option<DeviceTensor<f32>>,
+    initial_states: Option<DeviceTensor<f32>>,
+}
+
+fn tensor(shape: &[usize], values: &[f32]) -> DeviceTensor<f32> {
+    DeviceTensor::from_slice(&Device::cpu(), shape, values).unwrap()
+}
+
+impl Problem {
+    fn of(case: &Case) -> Problem {
+        let Shape { batch, tokens, groups, heads, head_dim, state } = case.shape;
+        let d = case.d.as_ref().map(|d| match d {
+            Skip::PerHead(d) => tensor(&[heads], d),
+            Skip::PerDim(d) => tensor(&[heads, head_dim], d),
+        });
+        let states = case.initial_states.as_ref();
+        Problem {
+            x: tensor(&[batch, tokens, heads, head_dim], &case.x),
+            dt: tensor(&[batch, tokens, heads], &case.dt),
+            a: tensor(&[heads], &case.a),
+            b: tensor(&[batch, tokens, groups, state], &case.b),
+            c: tensor(&[batch, tokens, groups, state], &case.c),
+            d,
+            initial_states: states.map(|states| tensor(&[batch, heads, head_dim, state], states)),
+        }
+    }
+
+    /// y and the final states.
+    fn run(&self, chunk: usize) -> (Vec<f32>, Vec<f32>) {
+        let inputs = Inputs {
+            x: &self.x,
+            dt: &self.dt,
+            a: &self.a,
+            b: &self.b,
+            c: &self.c,
+            d: self.d.as_ref(),
+            initial_states: self.initial_states.as_ref(),
+        };
+        let out = mamba2::forward(&inputs, &Options { chunk: Some(chunk), ..Options::default() }).unwrap();
+        (out.y.to_vec().unwrap(), out.final_states.to_vec().unwrap())
+    }
+}
+
+fn shape(batch: usize, tokens: usize, heads: usize, head_dim: usize, state: usize, groups: usize) -> Shape {
+    Shape { batch, tokens, groups, heads, head_dim, state }
+}
+
+/// One value for all of each tensor, and no skip weight.
+fn plain(shape: Shape, a: f32, dt: f32, x: f32) -> Case {
+    Case {
+        x: vec![x; shape.x_len()],
+        dt: vec![dt; shape.dt_len()],
+        a: vec![a; shape.heads],
+        b: vec![1.0; shape.b_len()],
+        c: vec![1.0; shape.b_len()],
+        d: None,
+        ..inputs::generate(shape, Dtype::F32, 0)
+    }
+}
+
+/// Runs `case` in f32 and compares with float64.
+#[track_caller]
+fn matches_reference(case: &Case, chunk: usize) {
+    let (y, states) = Problem::of(case).run(chunk);
+    let expected = reference::forward(&case.reference_inputs()).unwrap();
+    let limits = tolerance::forward(Dtype::F32, None);
+    let (y, state) = (relative_l2(&y, &expected.y), relative_l2(&states, &expected.final_states));
+    assert!(
+        y <= limits.y && state <= limits.state,
+        "{}, chunk {chunk}: y {y:e}, state {state:e}",
+        case.shape
+    );
+}
+
+#[track_caller]
+fn near(found: f32, expected: f32) {
+    assert!((found - expected).abs() <= 2e-5 * expected.abs(), "found {found}, expected {expected}");
+}
+
+#[test]
+fn every_length_and_chunk_matches_float64() {
+    for tokens in [1, 2, 3, 15, 16, 17, 63, 64, 65, 127, 129, 200] {
+        for chunk in [64, 256] {
+            matches_reference(&inputs::generate(shape(1, tokens, 2, 16, 16, 1), Dtype::F32, 5), chunk);
+        }
+    }
+}
+
+#[test]
+fn sizes_that_are_not_powers_of_two_match_float64() {
+    for size in [shape(2, 70, 3, 24, 40, 3), shape(1, 33, 6, 80, 96, 2), shape(3, 20, 1, 1, 1, 1)] {
+        matches_reference(&inputs::generate(size, Dtype::F32, 6), 64);
+    }
+    matches_reference(&inputs::generate(shape(1, 70, 1, 128, 256, 1), Dtype::F32, 6), 256);
+}
+
+#[test]
+fn bf16_is_within_its_limit() {
+    let case = inputs::generate(shape(2, 150, 4, 64, 64, 2), Dtype::BF16, 7);
+    let Shape { batch, tokens, groups, heads, head_dim, state } = case.shape;
+    let narrow = |shape: &[usize], values: &[f32]| {
+        let values: Vec<bf16> = values.iter().map(|&v| bf16::from_f32(v)).collect();
+        DeviceTensor::from_slice(&Device::cpu(), shape, &values).unwrap()
+    };
+    let wide = Problem::of(&case);
+    let inputs = Inputs {
+        x: &narrow(&[batch, tokens, heads, head_dim], &case.x),
+        dt: &wide.dt,
+        a: &wide.a,
+        b: &narrow(&[batch, tokens, groups, state], &case.b),
+        c: &narrow(&[batch, tokens, groups, state], &case.c),
+        d: wide.d.as_ref(),
+        initial_states: None,
+    };
+    let limits = tolerance::forward(Dtype::BF16, None);
+    let expected = reference::forward(&case.reference_inputs()).unwrap();
+    for chunk in [Some(64), Some(128), None] {
+        let out = mamba2::forward(&inputs, &Options { chunk, ..Options::default() }).unwrap();
+        let y = relative_l2(&out.y.to_vec().unwrap(), &expected.y);
+        let state = relative_l2(&out.final_states.to_vec().unwrap(), &expected.final_states);
+        assert!(y <= limits.y && state <= limits.state, "chunk {chunk:?}: y {y:e}, state {state:e}");
+    }
+}
+
+#[test]
+fn rows_past_the_end_are_never_read() {
+    // Views into buffers whose following rows are NaN.
+    let size = shape(1, 65, 1, 16, 16, 1);
+    let mut case = plain(shape(1, 80, 1, 16, 16, 1), -16.0, 2.0, 1.0);
+    for (values, width) in [(&mut case.x, 16), (&mut case.dt, 1), (&mut case.b, 16), (&mut case.c, 16)] {
+        values[size.tokens * width..].fill(f32::NAN);
+    }
+    let mut problem = Problem::of(&case);
+    problem.x = problem.x.slice(1, 0..65).unwrap();
+    problem.dt = problem.dt.slice(1, 0..65).unwrap();
+    problem.b = problem.b.slice(1, 0..65).unwrap();
+    problem.c = problem.c.slice(1, 0..65).unwrap();
+    let (y, states) = problem.run(64);
+    assert_eq!(y.len(), size.x_len());
+    y.iter().for_each(|&y| near(y, 32.0));
+    states.iter().for_each(|&s| near(s, 2.0));
+}
+
+#[test]
+fn a_decay_beyond_the_range_of_exp_leaves_its_neighbours_alone() {
+    let mut case = plain(shape(1, 2, 1, 16, 16, 1), -1.0, 0.0, 0.0);
+    case.dt = vec![100.0, 0.1];
+    case.x[..16].fill(1.0);
+    let (y, _) = Problem::of(&case).run(64);
+    near(y[0], 1600.0);
+    near(y[16], 1447.74);
+}
+
+#[test]
+fn a_strong_uneven_decay_stays_finite_and_bounded() {
+    for (a, small) in [(-1e4, 1e-9), (-1e8, 1e-12)] {
+        let mut case = plain(shape(1, 256, 1, 16, 16, 1), a, small, 1.0);
+        for i in (0..256).step_by(3) {
+            case.dt[i] = ((13 * i) % 509) as f32 / 509.0;
+        }
+        let (y, states) = Problem::of(&case).run(256);
+        assert!(y.iter().all(|y| y.abs() <= 16.01), "a {a}");
+        assert!(states.iter().all(|s| s.is_finite()), "a {a}");
+    }
+}
+
+#[test]
+fn heads_of_a_group_stand_beside_each_other() {
+    for (heads, groups) in [(4, 2), (6, 3), (4, 4)] {
+        let mut case = plain(shape(1, 1, heads, 16, 16, groups), -1.0, 1.0, 1.0);
+        for (group, b) in case.b.chunks_mut(16).enumerate() {
+            b.fill((group + 1) as f32);
+        }
+        let (y, _) = Problem::of(&case).run(64);
+        for (head, y) in y.chunks(16).enumerate() {
+            near(y[0], 16.0 * (1 + head / (heads / groups)) as f32);
+        }
+    }
+}
+
+#[test]
+fn a_pass_in_pieces_equals_one_pass() {
+    let case = inputs::generate(shape(1, 256, 2, 64, 64, 1), Dtype::F32, 9);
+    let whole = Problem::of(&case);
+    let (expected_y, expected_states) = whole.run(64);
+    for pieces in [&[64, 64, 64, 64][..], &[37, 63, 156], &[255, 1]] {
+        let mut states = None;
+        let (mut y, mut start) = (Vec::new(), 0);
+        for length in pieces {
+            let range = start..start + length;
+            let part = |tensor: &DeviceTensor<f32>| tensor.slice(1, range.clone()).unwrap();
+            let piece = Problem {
+                x: part(&whole.x),
+                dt: part(&whole.dt),
+                a: whole.a.slice(0, 0..2).unwrap(),
+                b: part(&whole.b),
+                c: part(&whole.c),
+                d: whole.d.as_ref().map(|d| d.slice(0, 0..2).unwrap()),
+                initial_states: states.as_deref().map(|states: &[f32]| tensor(&[1, 2, 64, 64], states)),
+            };
+            let (piece_y, piece_states) = piece.run(64);
+            y.extend(piece_y);
+            states = Some(piece_states);
+            start += length;
+        }
+        assert!(relative_l2(&y, &expected_y) < 1e-5, "{pieces:?}");
+        assert!(relative_l2(&states.unwrap(), &expected_states) < 1e-5, "{pieces:?}");
+    }
+}
+
+#[test]
+fn slices_of_one_fused_row_are_taken_as_they_are() {
+    // x, B, C and dt of one head in rows of 64 + 16 + 16 + 1 values, an odd number.
+    let case = inputs::generate(shape(1, 70, 1, 64, 16, 1), Dtype::F32, 11);
+    let mut rows = Vec::new();
+    for t in 0..70 {
+        rows.extend_from_slice(&case.x[t * 64..][..64]);
+        rows.extend_from_slice(&case.b[t * 16..][..16]);
+        rows.extend_from_slice(&case.c[t * 16..][..16]);
+        rows.push(case.dt[t]);
+    }
+    let fused = tensor(&[1, 70, 97], &rows);
+    let view = |shape: &[usize], strides: &[i64], offset| fused.with_strides(shape, strides, offset).unwrap();
+    let strides = [70 * 97, 97, 16, 1];
+    let contiguous = Problem::of(&case);
+    let views = Problem {
+        x: view(&[1, 70, 1, 64], &[70 * 97, 97, 64, 1], 0),
+        b: view(&[1, 70, 1, 16], &strides, 64),
+        c: view(&[1, 70, 1, 16], &strides, 80),
+        dt: view(&[1, 70, 1], &[70 * 97, 97, 1], 96),
+        ..Problem::of(&case)
+    };
+    assert_eq!(views.run(64), contiguous.run(64));
+}
+
+#[test]
+fn strides_of_a_dimension_of_one_mean_nothing() {
+    let case = inputs::generate(shape(1, 1, 2, 16, 16, 1), Dtype::F32, 12);
+    let expected = Problem::of(&case).run(64);
+    for stride in [0, 1, 1_000_000_000] {
+        let base = Problem::of(&case);
+        let views = Problem {
+            x: base.x.with_strides(&[1, 1, 2, 16], &[stride, stride, 16, 1], 0).unwrap(),
+            dt: base.dt.with_strides(&[1, 1, 2], &[stride, stride, 1], 0).unwrap(),
+            b: base.b.with_strides(&[1, 1, 1, 16], &[stride, stride, stride, 1], 0).unwrap(),
+            ..base
+        };
+        assert_eq!(views.run(64), expected, "stride {stride}");
+    }
+}
+
+#[test]
+fn equal_rows_of_a_transposed_batch_give_equal_results() {
+    let one = inputs::generate(shape(1, 50, 2, 16, 16, 1), Dtype::F32, 13);
+    let expected = Problem::of(&one).run(64);
+    // Stored as [tokens, batch, ...] and seen as [batch, tokens, ...].
+    let repeat = |values: &[f32], shape: &[usize]| {
+        let width = values.len() / 50;
+        let rows: Vec<f32> = values.chunks(width).flat_map(|row| row.repeat(3)).collect();
+        let stored: Vec<usize> = [50, 3].iter().chain(shape).copied().collect();
+        tensor(&stored, &rows).transpose(0, 1).unwrap()
+    };
+    let three = Problem {
+        x: repeat(&one.x, &[2, 16]),
+        dt: repeat(&one.dt, &[2]),
+        b: repeat(&one.b, &[1, 16]),
+        c: repeat(&one.c, &[1, 16]),
+        ..Problem::of(&one)
+    };
+    let (y, states) = three.run(64);
+    for row in y.chunks(expected.0.len()) {
+        assert_eq!(row, expected.0);
+    }
+    for row in states.chunks(expected.1.len()) {
+        assert_eq!(row, expected.1);
+    }
+}
+
+#[test]
+fn broadcast_dt_equals_its_copy() {
+    let case = plain(shape(2, 40, 3, 16, 16, 1), -0.3, 0.25, 1.0);
+    let base = Problem::of(&case);
+    let expected = base.run(64);
+    let dt = tensor(&[1, 1, 1], &[0.25]).broadcast_to(&[2, 40, 3]).unwrap();
+    let a = tensor(&[1], &[-0.3]).broadcast_to(&[3]).unwrap();
+    assert_eq!(Problem { dt, a, ..base }.run(64), expected);
+}
+
+#[test]
+fn the_future_does_not_change_the_past() {
+    let case = inputs::generate(shape(1, 128, 1, 64, 256, 1), Dtype::F32, 14);
+    let whole = Problem::of(&case);
+    let start = |tensor: &DeviceTensor<f32>| tensor.slice(1, 0..10).unwrap();
+    let (long, _) = whole.run(64);
+    let short = Problem {
+        x: start(&whole.x),
+        dt: start(&whole.dt),
+        b: start(&whole.b),
+        c: start(&whole.c),
+        ..Problem::of(&case)
+    };
+    assert!(relative_l2(&short.run(64).0, &long[..10 * 64]) < 1e-6);
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_thread_count() {
+    let case = inputs::generate(shape(2, 100, 4, 64, 64, 2), Dtype::F32, 15);
+    let problem = Problem::of(&case);
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let one = pool(1).install(|| problem.run(64));
+    assert_eq!(pool(16).install(|| problem.run(64)), one);
+}
+
+#[test]
+fn a_long_tail_is_computed() {
+    let case = inputs::generate(shape(1, 65537, 1, 16, 16, 1), Dtype::F32, 16);
+    let (y, _) = Problem::of(&case).run(256);
+    let expected = reference::forward(&case.reference_inputs()).unwrap();
+    let tail = 65536 * 16 - 64;
+    assert!(relative_l2(&y[tail..], &expected.y[tail..]) <= tolerance::F32_EXACT);
+}
+
+#[test]
+fn no_tokens_and_no_batch_do_nothing() {
+    let mut case = plain(shape(1, 0, 2, 16, 16, 1), -1.0, 1.0, 1.0);
+    assert_eq!(Problem::of(&case).run(64), (vec![], vec![0.0; 512]));
+    case.initial_states = Some(vec![3.0; 512]);
+    assert_eq!(Problem::of(&case).run(64), (vec![], vec![3.0; 512]));
+    let none = plain(shape(0, 5, 2, 16, 16, 1), -1.0, 1.0, 1.0);
+    assert_eq!(Problem::of(&none).run(64), (vec![], vec![]));
+}
+
+#[test]
+fn a_positive_decay_acts_as_none() {
+    let (y, _) = Problem::of(&plain(shape(1, 70, 1, 16, 16, 1), 0.5, 1.0, 1.0)).run(64);
+    for (token, y) in y.chunks(16).enumerate() {
+        near(y[0], 16.0 * (token + 1) as f32);
+    }
+}
+
+#[test]
+fn nan_spreads_to_later_tokens_only() {
+    let mut case = plain(shape(1, 130, 1, 16, 16, 1), -1.0, 1.0, 1.0);
+    case.dt[70] = f32::NAN;
+    let (y, states) = Problem::of(&case).run(64);
+    assert!(y[..64 * 16].iter().all(|y| y.is_finite()), "chunks before it");
+    assert!(y[70 * 16..].iter().all(|y| y.is_nan()));
+    assert!(states.iter().all(|s| s.is_nan()));
+}
+
+#[test]
+fn inputs_that_do_not_fit_together_are_errors() {
+    let case = inputs::generate(shape(1, 8, 4, 16, 16, 2), Dtype::F32, 0);
+    let error = |change: fn(&mut Problem)| {
+        let mut problem = Problem::of(&case);
+        change(&mut problem);
+        let inputs = Inputs {
+            x: &problem.x,
+            dt: &problem.dt,
+            a: &problem.a,
+            b: &problem.b,
+            c: &problem.c,
+            d: problem.d.as_ref(),
+            initial_states: problem.initial_states.as_ref(),
+        };
+        mamba2::forward(&inputs, &Options::default()).err().map(|error| error.to_string())
+    };
+    assert_eq!(error(|_| ()), None);
+    let uneven = error(|problem| {
+        problem.b = tensor(&[1, 8, 3, 16], &[0.0; 384]);
+        problem.c = tensor(&[1, 8, 3, 16], &[0.0; 384]);
+    });
+    assert!(uneven.as_ref().is_some_and(|text| text.contains("groups")), "{uneven:?}");
+    let changes: [fn(&mut Problem); 5] = [
+        |problem| problem.dt = tensor(&[1, 7, 4], &[0.0; 28]),
+        |problem| problem.a = tensor(&[3], &[0.0; 3]),
+        |problem| problem.c = tensor(&[1, 8, 2, 8], &[0.0; 128]),
+        |problem| problem.d = Some(tensor(&[3], &[0.0; 3])),
+        |problem| problem.initial_states = Some(tensor(&[1, 4, 16, 15], &[0.0; 960])),
+    ];
+    for (i, change) in changes.into_iter().enumerate() {
+        let text = error(change);
+        assert!(text.as_ref().is_some_and(|text| text.contains("expected")), "{i}: {text:?}");
+    }
+}
