@@ -10,7 +10,7 @@ use mamba2::{
     case::{Case, Dtype, Feature, Skip},
     problem::Shape,
 };
-use tile_runtime::{Device, DeviceTensor, Element, Stream};
+use tile_runtime::{Device, DeviceTensor, Stream};
 
 use crate::cli::Result;
 
@@ -207,7 +207,7 @@ impl<T: Value> Problem for Resident<T> {
 }
 
 /// An element type of `x`.
-trait Value: Element {
+trait Value: mamba2::Value {
     fn from_f32(value: f32) -> Self;
     fn to_f32(self) -> f32;
 }
@@ -245,6 +245,5 @@ impl Value for bf16 {
 /// The tile IR after a pass, or the PTX, of one kernel.
 pub(crate) fn show(request: &ShowRequest<'_>) -> Result<String> {
     let ShowRequest { kernel, target, stage, shape, dtype, chunk } = *request;
-    let chunk = chunk.unwrap_or_else(|| mamba2::default_chunk(shape));
     Ok(mamba2::show(kernel, target, stage, shape, dtype, chunk)?)
 }

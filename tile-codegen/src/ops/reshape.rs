@@ -127,8 +127,11 @@ impl Place for Reshape {
         Some(Natural { layout, weight: x.weight })
     }
     fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], result: Option<&Layout>) -> Vec<Want> {
-        let back = |r: &Layout| r.reshape(&cx.tile(0)?.shape).ok();
-        result.and_then(back).map_or_else(|| vec![Want::Any], |layout| cx.all(&layout))
+        // A scalar result comes from a tile of one element, which every thread has.
+        let scalar = || Layout::scalar(cx.num_warps).expect("warps are a power of two");
+        let result = result.cloned().unwrap_or_else(scalar);
+        let back = cx.tile(0).and_then(|x| result.reshape(&x.shape).ok());
+        back.map_or_else(|| cx.any(), |layout| cx.all(&layout))
     }
 }
 
