@@ -91,6 +91,7 @@ macro_rules! operators {
         $(operators!(@left $tr $f $op $left: $($host)*);)*
         $(impl $tr<$lit> for Lit<$lit> {
             type Output = <$lit as $tr<$lit>>::Output;
+            #[track_caller]
             fn $f(self, right: $lit) -> Self::Output {
                 $tr::$f(self.0, right)
             }

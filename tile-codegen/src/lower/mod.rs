@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub use abi::Slot;
 pub(crate) use control::Jumps;
 
-use crate::ir::{Elem, Kernel, OpId, RegionId, ValueId};
+use crate::ir::{Elem, Kernel, OpId, ParamKind, RegionId, ValueId};
 use crate::layout::Layout;
 use crate::ops::lower::Lower;
 use crate::passes::allocate_shared::SharedPlan;
@@ -95,6 +95,7 @@ pub fn lower(kernel: &Kernel, shared: &SharedPlan) -> (ptx::Kernel, Vec<Slot>) {
         global: global::Cache::default(),
         jumps: Jumps::default(),
     };
+    cx.scalar_params();
     cx.region(kernel.body);
     let LowerCx { mut f, mut prologue, .. } = cx;
     let body = std::mem::take(&mut f.kernel_mut().lines);
@@ -104,6 +105,19 @@ pub fn lower(kernel: &Kernel, shared: &SharedPlan) -> (ptx::Kernel, Vec<Slot>) {
 }
 
 impl LowerCx<'_> {
+    /// Binds the scalar parameters, which are loaded before everything else.
+    fn scalar_params(&mut self) {
+        let kernel = self.kernel;
+        let scalars = kernel.params.iter().enumerate().filter(|(_, p)| p.kind == ParamKind::Scalar);
+        for (param, p) in scalars {
+            let mut reg = self.param(Slot::Scalar { param });
+            if kernel.tile(p.value).elem == Elem::Bool {
+                reg = self.hoist(|f| f.setp(ptx::Cmp::Ne, Ty::U32, reg, 0));
+            }
+            self.bind(p.value, vec![reg.into()]);
+        }
+    }
+
     /// Lowers the operations of a region in order.
     pub fn region(&mut self, region: RegionId) {
         for &id in &self.kernel.regions[region].ops {
