@@ -8,6 +8,7 @@ use tile_runtime::prelude::*;
 
 /// `out[i] = sum_{j <= i} softmax_j(scale q[i] . k[j]) v[j]` for each batch element and head. All are
 /// `[batch, heads, tokens, head_dim]`, with any number of tokens. Grid: tiles of rows, heads, batch.
+/// `block_d` is a power of two of at least 16 and `head_dim`; past the end, loads give zero.
 ///
 /// Keys are taken `block_k` at a time up to the last row of the tile. Kept for each row are the largest score so far,
 /// the sum of the weights relative to it, and the weighted sum of values; when a larger score appears, both sums are
@@ -22,19 +23,19 @@ pub fn attention<T: MmaOperand + Storable>(
     scale: Scalar<f32>,
     block_q: Const<usize>,
     block_k: Const<usize>,
-    head_dim: Const<usize>,
+    block_d: Const<usize>,
 ) {
     let (tile, head, batch) = (bid(0), bid(1), bid(2));
-    let q = load(q, (batch, head, tile, 0), (1, 1, block_q, head_dim)).reshape((block_q, head_dim));
+    let q = load(q, (batch, head, tile, 0), (1, 1, block_q, block_d)).reshape((block_q, block_d));
     let row = (tile * block_q + arange::<i32>(block_q)).expand_dims(1);
 
     let mut largest = full::<f32>((block_q, 1), f32::NEG_INFINITY);
     let mut total = zeros::<f32>((block_q, 1));
-    let mut sum = zeros::<f32>((block_q, head_dim));
+    let mut sum = zeros::<f32>((block_q, block_d));
     let tokens = minimum((tile + 1) * block_q, k.dim(2));
     for block in 0..cdiv(tokens, block_k) {
-        let k = load(k, (batch, head, block, 0), (1, 1, block_k, head_dim)).reshape((block_k, head_dim));
-        let v = load(v, (batch, head, block, 0), (1, 1, block_k, head_dim)).reshape((block_k, head_dim));
+        let k = load(k, (batch, head, block, 0), (1, 1, block_k, block_d)).reshape((block_k, block_d));
+        let v = load(v, (batch, head, block, 0), (1, 1, block_k, block_d)).reshape((block_k, block_d));
         let score = mma(q, k.transpose(), zeros::<f32>((block_q, block_k))) * (scale * LOG2_E);
         // The first block has a key for every row, so that `largest` is finite from then on.
         let column = (block * block_k + arange::<i32>(block_k)).expand_dims(0);
@@ -47,7 +48,7 @@ pub fn attention<T: MmaOperand + Storable>(
         sum = mma(weight.cast::<T>(), v, sum * shrink);
         largest = larger;
     }
-    let result = (sum / total).cast::<T>().reshape((1, 1, block_q, head_dim));
+    let result = (sum / total).cast::<T>().reshape((1, 1, block_q, block_d));
     store(out, (batch, head, tile, 0), result);
 }
 
@@ -60,7 +61,7 @@ pub struct Shape {
     pub heads: usize,
     /// Tokens of each sequence.
     pub tokens: usize,
-    /// Elements of a query, key or value: a power of two of at least 16.
+    /// Elements of a query, key or value.
     pub head_dim: usize,
 }
 
@@ -68,6 +69,11 @@ pub struct Shape {
 pub const BLOCK_Q: usize = 64;
 /// Keys of a tile.
 pub const BLOCK_K: usize = 64;
+
+/// The size of a tile that holds `head_dim` elements.
+pub fn block_d(head_dim: usize) -> usize {
+    head_dim.next_power_of_two().max(16)
+}
 
 /// Attention of random queries, keys and values.
 pub fn check<T: Value>(device: &Device, shape: Shape) -> Result<Check> {
@@ -80,7 +86,7 @@ pub fn check<T: Value>(device: &Device, shape: Shape) -> Result<Check> {
     let v = DeviceTensor::from_slice(device, &shape, &host_v)?;
     let mut out = DeviceTensor::<T>::zeros(device, &shape)?;
     let grid = (tokens.div_ceil(BLOCK_Q), heads, batch);
-    attention(&q, &k, &v, &mut out, scale, BLOCK_Q, BLOCK_K, head_dim).launch(grid)?;
+    attention(&q, &k, &v, &mut out, scale, BLOCK_Q, BLOCK_K, block_d(head_dim)).launch(grid)?;
 
     let [q, k, v] = [host_q, host_k, host_v].map(|x| to_f64(&x));
     let sequence = tokens * head_dim;
@@ -107,14 +113,14 @@ fn reference(
     want: &mut Vec<f64>,
     magnitude: &mut Vec<f64>,
 ) {
-    for (i, q) in q.chunks(head_dim).enumerate() {
-        let keys = k.chunks(head_dim).take(i + 1);
+    for (i, q) in q.chunks(head_dim.max(1)).enumerate() {
+        let keys = k.chunks(head_dim.max(1)).take(i + 1);
         let scores: Vec<f64> =
             keys.map(|k| scale * q.iter().zip(k).map(|(q, k)| q * k).sum::<f64>()).collect();
         let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let total: f64 = scores.iter().map(|s| (s - max).exp()).sum();
         let (mut row, mut absolute) = (vec![0.0; head_dim], vec![0.0; head_dim]);
-        for (score, v) in scores.iter().zip(v.chunks(head_dim)) {
+        for (score, v) in scores.iter().zip(v.chunks(head_dim.max(1))) {
             let weight = (score - max).exp() / total;
             for (d, v) in v.iter().enumerate() {
                 row[d] += weight * v;
@@ -140,7 +146,7 @@ struct Cli {
     /// Tokens of each sequence
     #[arg(long, default_value_t = 500)]
     tokens: usize,
-    /// Elements of a query, key or value: a power of two of at least 16
+    /// Elements of a query, key or value
     #[arg(long, default_value_t = 64)]
     head_dim: usize,
 }

@@ -44,7 +44,7 @@ pub fn check<T: Value>(device: &Device, rows: usize, columns: usize) -> Result<C
     layer_norm(&x, &weight, &bias, &mut out, EPSILON, columns.next_power_of_two()).launch(rows)?;
 
     let mut want = to_f64(&host);
-    for row in want.chunks_mut(columns) {
+    for row in want.chunks_mut(columns.max(1)) {
         let mean = row.iter().sum::<f64>() / columns as f64;
         let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / columns as f64;
         let scale = 1.0 / (variance + f64::from(EPSILON)).sqrt();

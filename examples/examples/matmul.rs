@@ -106,6 +106,7 @@ pub fn check<T: Value>(device: &Device, shape: [usize; 3]) -> Result<Check> {
 
 /// Times the bf16 product of square matrices of size `n` on a GPU, and checks some rows.
 fn bench(device: &Device, n: usize) -> Result<Check> {
+    anyhow::ensure!(device.is_cuda(), "--bench needs a GPU; write --device cuda");
     let problem = Problem::<bf16>::new(device, [n; 3])?;
     let us = median_us(device, |stream| problem.queue(stream))?;
     let tflops = 2.0 * (n as f64).powi(3) / us / 1e6;

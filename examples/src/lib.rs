@@ -1,4 +1,10 @@
 //! What the examples share: their command line, random inputs, and the comparison with a float64 computation.
+//!
+//! Each example is one file of the folder `examples`, a kernel and a program that checks it:
+//!
+//! ```text
+//! cargo run --release -p examples --example matmul -- --device cpu
+//! ```
 
 mod check;
 mod timing;
