@@ -14,7 +14,6 @@ use tile_runtime::prelude::*;
 /// the sum of the weights relative to it, and the weighted sum of values; when a larger score appears, both sums are
 /// scaled down. Scores are kept times log2(e), so that `exp` becomes `exp2`.
 #[tile_kernel]
-#[expect(clippy::too_many_arguments, reason = "a kernel takes its tensors one by one")]
 pub fn attention<T: MmaOperand + Storable>(
     q: Tensor<T, 4>,
     k: Tensor<T, 4>,
