@@ -91,7 +91,8 @@ impl<'k> Plan<'k> {
     }
 }
 
-/// Products whose result, computed on elementwise, is an operand of another product, and those other products.
+/// Products whose result, computed on elementwise, is an operand of another product, those other products, and every
+/// product with as many rows: accumulators flow between them, and should not change layout on the way.
 fn chained_products(kernel: &Kernel) -> Vec<OpId> {
     let mut origin: BTreeMap<ValueId, OpId> = BTreeMap::new();
     let mut chained = Vec::new();
@@ -132,6 +133,16 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
         | OpKind::ToShared(_)
         | OpKind::FromShared(_)
         | OpKind::Barrier(_) => {}
+    });
+    let rows = |kernel: &Kernel, id: OpId| {
+        let shape = &kernel.tile(kernel.ops[id].results[0]).shape;
+        shape[shape.len() - 2]
+    };
+    let sizes: Vec<usize> = chained.iter().map(|&id| rows(kernel, id)).collect();
+    kernel.walk(|id, op| {
+        if matches!(op.kind, OpKind::Mma(_)) && !chained.contains(&id) && sizes.contains(&rows(kernel, id)) {
+            chained.push(id);
+        }
     });
     chained
 }
