@@ -46,38 +46,47 @@ pub fn compute_out<T: MmaOperand + Storable>(
     let (chunk_idx, part) = (rows / parts, rows % parts);
 
     let decay_rows = load(decay, (batch, head, rows), (1, 1, block_tokens)).reshape((block_tokens, 1));
+    let mut c_tiles = Vec::new();
     let mut out = zeros::<f32>((block_tokens, block_head_dim));
     for s in unroll(0..state_tiles) {
         let c = load(c, (batch, rows, group, s), (1, block_tokens, 1, block_state));
+        let c = c.reshape((block_tokens, block_state));
         let tile = (1, 1, 1, block_head_dim, block_state);
         let start = load(chunk_states, (batch, head, chunk_idx, head_tile, s), tile);
-        let start = start.reshape((block_head_dim, block_state)).transpose();
-        out = mma(c.reshape((block_tokens, block_state)), start, out);
+        out = mma(c, start.reshape((block_head_dim, block_state)).transpose(), out);
+        c_tiles.push(c);
     }
     out = out * exp2(minimum(decay_rows, 0.0));
 
-    let offset = arange::<i32>(block_tokens);
-    for column in 0..part + 1 {
-        let columns = chunk_idx * parts + column;
+    // The weights of a block of columns, before the mask: C B^T o exp(G_i - G_j) o dt_j.
+    let weights = |columns: Scalar<i32>| {
         let mut weight = zeros::<f32>((block_tokens, block_tokens));
         for s in unroll(0..state_tiles) {
-            let c = load(c, (batch, rows, group, s), (1, block_tokens, 1, block_state));
             let b = load(b, (batch, columns, group, s), (1, block_tokens, 1, block_state));
-            let b = b.reshape((block_tokens, block_state)).transpose();
-            weight = mma(c.reshape((block_tokens, block_state)), b, weight);
+            weight = mma(c_tiles[s], b.reshape((block_tokens, block_state)).transpose(), weight);
         }
         let dt = load(dt, (batch, head, columns), (1, 1, block_tokens)).reshape((1, block_tokens));
         let decay = load(decay, (batch, head, columns), (1, 1, block_tokens)).reshape((1, block_tokens));
-        let weight = weight * exp2(minimum(decay_rows - decay, 0.0)) * dt;
-        let ahead = (part - column) * block_tokens;
-        let causal = offset.expand_dims(1) + ahead >= offset.expand_dims(0);
-        let weight = where_(causal, weight, 0.0).cast::<T>();
+        weight * exp2(minimum(decay_rows - decay, 0.0)) * dt
+    };
+    let load_x = |columns: Scalar<i32>| {
         let x = load(x, (batch, columns, head, head_tile), (1, block_tokens, 1, block_head_dim));
-        out = mma(weight, x.reshape((block_tokens, block_head_dim)), out);
+        x.reshape((block_tokens, block_head_dim))
+    };
+
+    // Blocks left of the diagonal, then the one on it.
+    if parts > 1 {
+        for column in 0..part {
+            let columns = chunk_idx * parts + column;
+            out = mma(weights(columns).cast::<T>(), load_x(columns), out);
+        }
     }
+    let offset = arange::<i32>(block_tokens);
+    let causal = offset.expand_dims(1) >= offset.expand_dims(0);
+    let x_rows = load_x(rows);
+    out = mma(where_(causal, weights(rows), 0.0).cast::<T>(), x_rows, out);
     if let Some(d) = d {
-        let x = load(x, (batch, rows, head, head_tile), (1, block_tokens, 1, block_head_dim));
-        out = out + load_scalar(d, (head,)) * x.reshape((block_tokens, block_head_dim)).cast::<f32>();
+        out = out + load_scalar(d, (head,)) * x_rows.cast::<f32>();
     }
     let out = out.cast::<T>().reshape((1, block_tokens, 1, block_head_dim));
     store(y, (batch, rows, head, head_tile), out);

@@ -78,7 +78,22 @@ impl super::eval::Eval for Cast {
 
 // ---- in PTX
 
-super::place::place_elementwise!(Cast);
+use super::place::{Natural, Place, PlaceCx, Want};
+use crate::layout::Layout;
+
+impl Place for Cast {
+    /// That of the operand; soft where the result is wider, so that the narrow operand crosses threads. A narrow
+    /// result is hard again.
+    fn natural(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Option<Natural> {
+        let x = operands[0].clone()?;
+        let before = cx.tile(0).map_or(0, |t| t.elem.bytes());
+        let soft = before <= self.elem.bytes() && (x.soft || (before < self.elem.bytes() && x.weight <= 1));
+        Some(Natural { soft, ..x })
+    }
+    fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], result: Option<&Layout>) -> Vec<Want> {
+        result.map_or_else(|| cx.any(), |layout| cx.all(layout))
+    }
+}
 
 impl super::lower::Lower for Cast {
     fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {

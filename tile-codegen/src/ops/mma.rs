@@ -232,7 +232,7 @@ impl Place for Mma {
             }
             Path::Fma => Self::fma_layout(cx.result(), cx.num_warps),
         };
-        Some(Natural { layout, weight: 3 })
+        Some(Natural { layout, weight: 3, soft: false })
     }
     fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
         let (Some(a), Some(b)) = (cx.tile(0), cx.tile(1)) else { return vec![Want::Any; 3] };

@@ -129,7 +129,7 @@ impl Place for Permute {
     fn natural(&self, _: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Option<Natural> {
         let x = operands[0].as_ref()?;
         let layout = x.layout.permute(&self.axes).expect("the shape rule checked the axes");
-        Some(Natural { layout, weight: x.weight })
+        Some(Natural { layout, weight: x.weight, soft: x.soft })
     }
     fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], result: Option<&Layout>) -> Vec<Want> {
         let back = |r: &Layout| r.inverse_permute(&self.axes).ok();

@@ -11,6 +11,9 @@ pub struct Natural {
     pub layout: Layout,
     /// Higher wins where operands differ: 1 for loads, 2 for reductions and scans, 3 for accumulators.
     pub weight: u8,
+    /// Whether the value is better made again in another layout than converted: it was computed out of narrower loads,
+    /// which cross threads at less cost than their wide results.
+    pub soft: bool,
 }
 
 /// What an operation wants of one operand.
@@ -74,12 +77,14 @@ pub fn default_layout(tile: &TileType, num_warps: usize) -> Layout {
     blocked(&tile.shape, &order, vector, num_warps).expect("tile dimensions and warps are powers of two")
 }
 
-/// The operand layout with the highest weight; the first of equals.
+/// The operand layout with the highest weight; the first of equals. It is soft if all are.
 pub fn strongest(operands: &[Option<Natural>]) -> Option<Natural> {
-    operands.iter().flatten().fold(None, |best: Option<Natural>, n| match best {
+    let soft = operands.iter().flatten().all(|n| n.soft);
+    let strongest = operands.iter().flatten().fold(None, |best: Option<Natural>, n| match best {
         Some(b) if b.weight >= n.weight => Some(b),
         Some(_) | None => Some(n.clone()),
-    })
+    });
+    strongest.map(|n| Natural { soft, ..n })
 }
 
 /// The layout rules of an operation. Control flow is `assign_layouts`' own matter.

@@ -124,7 +124,7 @@ impl Place for Reshape {
     fn natural(&self, _: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Option<Natural> {
         let x = operands[0].as_ref()?;
         let layout = x.layout.reshape(&self.shape).expect("the shape rule keeps the number of elements");
-        Some(Natural { layout, weight: x.weight })
+        Some(Natural { layout, weight: x.weight, soft: x.soft })
     }
     fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], result: Option<&Layout>) -> Vec<Want> {
         // A scalar result comes from a tile of one element, which every thread has.

@@ -94,7 +94,7 @@ impl Plan<'_> {
         if wanted.is_empty() {
             return Vec::new();
         }
-        if let Some(natural) = self.natural.get(&result) {
+        if let Some(natural) = self.natural.get(&result).filter(|n| !n.soft) {
             return vec![natural.layout.clone()];
         }
         let regs = wanted.iter().filter_map(|d| match d {

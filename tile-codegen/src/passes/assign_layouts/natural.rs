@@ -103,7 +103,7 @@ impl Plan<'_> {
     fn fix(&mut self, value: ValueId) {
         if self.placed(value) && !self.natural.contains_key(&value) {
             let layout: Layout = self.fixed(value);
-            self.natural.insert(value, Natural { layout, weight: 0 });
+            self.natural.insert(value, Natural { layout, weight: 0, soft: false });
         }
     }
 }

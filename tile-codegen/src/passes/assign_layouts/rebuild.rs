@@ -154,7 +154,9 @@ impl Rebuild<'_, '_> {
         source: ValueId,
         loc: LocId,
     ) -> Result<ValueId, Fault> {
-        if let Some((_, there)) = self.forms[&value].shared.iter().find(|(l, _)| *l == layout) {
+        // A copy for another conversion serves as well, but for those that want exactly this layout.
+        let there = |l: &SharedLayout| *l == layout || (layout.swizzle != 0 && l.swizzle != 0);
+        if let Some((_, there)) = self.forms[&value].shared.iter().find(|(l, _)| there(l)) {
             return Ok(*there);
         }
         let new = self.emit(ToShared { layout: layout.clone() }.into(), vec![source], loc)?;
