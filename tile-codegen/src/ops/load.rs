@@ -139,7 +139,7 @@ impl super::lower::Lower for Load {
         let op = &cx.kernel.ops[id];
         let (tensor, result) = (op.operands[0], op.results[0]);
         let layout = cx.layout(result).clone();
-        let window = cx.window(tensor, &layout, &op.operands[1..].to_vec());
+        let window = cx.window(tensor, &layout, &op.operands[1..]);
         let ty = cx.kernel.ty(tensor).as_tensor().expect("load reads a tensor").clone();
         let pad = super::constant::literal_operand(self.pad, ty.elem);
         let values = cx.load_window(&window, !ty.mutable, pad);

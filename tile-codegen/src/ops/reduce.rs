@@ -217,7 +217,7 @@ impl super::lower::Lower for Reduce {
             return 0;
         }
         let result = kernel.tile(op.results[0]);
-        partial_bytes(result.elem) * (result.numel() as u32) << warps.count_ones()
+        (partial_bytes(result.elem) * result.numel() as u32) << warps.count_ones()
     }
 
     fn lower(&self, cx: &mut LowerCx<'_>, id: OpId) {

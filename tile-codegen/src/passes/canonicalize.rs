@@ -1,10 +1,10 @@
 //! `canonicalize`: the one clean-up pass. It changes no result by a single bit, and running it twice changes nothing more.
 //!
 //! In program order, each operation is
-//! * computed, if its operands are constants and every machine computes the same ([`fold`]);
-//! * replaced by an equal value that exists, or by a simpler operation ([`rules`]);
+//! * computed, if its operands are constants and every machine computes the same (`fold`);
+//! * replaced by an equal value that exists, or by a simpler operation (`rules`);
 //! * taken apart, if it is a branch that is decided, a loop that does not run or a scope that nothing leaves early
-//!   ([`control`]);
+//!   (`control`);
 //! * merged with an equal operation whose result is visible here, if it is pure. Loads are never merged.
 //!
 //! Then pure operations and loads whose results nobody uses are removed. All this repeats until nothing changes: every

@@ -203,7 +203,7 @@ fn values_of_another_kernel() {
 
 #[test]
 fn operations_outside_a_kernel_say_so() {
-    let panic = std::thread::spawn(|| crate::dsl::tests::quiet_bid()).join().unwrap();
+    let panic = std::thread::spawn(crate::dsl::tests::quiet_bid).join().unwrap();
     assert!(panic.contains("inside a kernel only"), "{panic}");
 }
 
