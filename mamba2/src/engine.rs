@@ -247,3 +247,9 @@ pub(crate) fn show(request: &ShowRequest<'_>) -> Result<String> {
     let ShowRequest { kernel, target, stage, shape, dtype, chunk } = *request;
     Ok(mamba2::show(kernel, target, stage, shape, dtype, chunk)?)
 }
+
+/// The median time of 21 compilations of one kernel, from staged to PTX.
+pub(crate) fn compile_time(request: &ShowRequest<'_>) -> Result<Duration> {
+    let ShowRequest { kernel, target, shape, dtype, chunk, .. } = *request;
+    Ok(mamba2::compile_time(kernel, target, shape, dtype, chunk, 21)?)
+}

@@ -1,5 +1,7 @@
 //! `show`: the tile IR or PTX of a kernel of the forward pass, for given sizes, without a device.
 
+use std::time::{Duration, Instant};
+
 use tile_runtime::prelude::*;
 use tile_runtime::{Config, DeviceTensor, Launch, Target, codegen};
 
@@ -25,19 +27,67 @@ pub fn show(
     dtype: Dtype,
     chunk: Option<usize>,
 ) -> Result<String> {
-    let target = Target::by_name(target).ok_or_else(|| Error::Unknown {
+    let target = target_named(target)?;
+    with_launch(kernel, shape, dtype, chunk, |launch| text(&launch, &target, stage))
+}
+
+/// The time from the staged kernel to its PTX, as the median of `repeats` compilations.
+///
+/// # Errors
+/// As [`show`].
+pub fn compile_time(
+    kernel: &str,
+    target: &str,
+    shape: Shape,
+    dtype: Dtype,
+    chunk: Option<usize>,
+    repeats: usize,
+) -> Result<Duration> {
+    let target = target_named(target)?;
+    with_launch(kernel, shape, dtype, chunk, |launch| {
+        launch.ptx(&target)?;
+        let staged = launch.stage()?;
+        let mut times = Vec::new();
+        for _ in 0..repeats.max(1) {
+            let start = Instant::now();
+            let compiled = codegen::compile::compile(&staged.kernel, &target, &Config::default());
+            times.push(start.elapsed());
+            drop(compiled);
+        }
+        times.sort_unstable();
+        Ok(times[times.len() / 2])
+    })
+}
+
+fn target_named(name: &str) -> Result<Target> {
+    Target::by_name(name).ok_or_else(|| Error::Unknown {
         what: "target",
-        name: target.into(),
+        name: name.into(),
         known: codegen::target::TARGETS.iter().map(|t| t.name).collect::<Vec<_>>().join(", "),
-    })?;
+    })
+}
+
+fn with_launch<R>(
+    kernel: &str,
+    shape: Shape,
+    dtype: Dtype,
+    chunk: Option<usize>,
+    work: impl FnOnce(Launch<'_>) -> Result<R>,
+) -> Result<R> {
     match dtype {
-        Dtype::F32 => show_as::<f32>(kernel, &target, stage, shape, chunk),
-        Dtype::F16 => show_as::<f16>(kernel, &target, stage, shape, chunk),
-        Dtype::BF16 => show_as::<bf16>(kernel, &target, stage, shape, chunk),
+        Dtype::F32 => with_launch_of::<f32, R>(kernel, shape, chunk, work),
+        Dtype::F16 => with_launch_of::<f16, R>(kernel, shape, chunk, work),
+        Dtype::BF16 => with_launch_of::<bf16, R>(kernel, shape, chunk, work),
     }
 }
 
-fn show_as<T: Value>(kernel: &str, target: &Target, stage: &str, shape: Shape, chunk: Option<usize>) -> Result<String> {
+/// A launch on tensors of the meta device.
+fn with_launch_of<T: Value, R>(
+    kernel: &str,
+    shape: Shape,
+    chunk: Option<usize>,
+    work: impl FnOnce(Launch<'_>) -> Result<R>,
+) -> Result<R> {
     let Shape { batch, tokens, groups, heads, head_dim, state } = shape;
     let x = DeviceTensor::<T>::meta(&[batch, tokens, heads, head_dim])?;
     let dt = DeviceTensor::<f32>::meta(&[batch, tokens, heads])?;
@@ -53,6 +103,10 @@ fn show_as<T: Value>(kernel: &str, target: &Target, stage: &str, shape: Shape, c
             return Err(Error::Unknown { what: "kernel", name: other.into(), known: KERNELS.join(", ") });
         }
     };
+    work(launch)
+}
+
+fn text(launch: &Launch<'_>, target: &Target, stage: &str) -> Result<String> {
     let staged = launch.stage()?;
     if stage == "staged" {
         return Ok(codegen::ir::print(&staged.kernel));

@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// The pass after which to print the tile IR, or ptx
     #[arg(long, value_name = "PASS", default_value = "ptx")]
     stage: String,
+    /// Print how long it takes from the staged kernel to PTX instead (median of 21)
+    #[arg(long)]
+    time: bool,
     #[command(flatten)]
     shape: ShapeArgs,
     /// Element type of x, B, C and y: f32, f16 or bf16
@@ -25,17 +28,22 @@ pub(crate) struct Args {
     chunk: Option<usize>,
 }
 
-/// Prints the text and nothing else.
+/// Prints the text (or the time) and nothing else.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let (_, shape) = args.shape.resolve("seed")?;
-    let text = engine::show(&ShowRequest {
+    let request = ShowRequest {
         kernel: &args.kernel,
         target: &args.target,
         stage: &args.stage,
         shape,
         dtype: args.dtype,
         chunk: args.chunk,
-    })?;
-    print!("{text}");
+    };
+    if args.time {
+        let ms = engine::compile_time(&request)?.as_secs_f64() * 1e3;
+        println!("{}: {ms:.2} ms from staged kernel to PTX for {}", args.kernel, args.target);
+    } else {
+        print!("{}", engine::show(&request)?);
+    }
     Ok(true)
 }

@@ -22,7 +22,6 @@ use tile_runtime::prelude::*;
 ///
 /// Grid: blocks of rows, tiles of head_dim, batch x heads. The state axis is `state_tiles` tiles of `block_state`.
 #[tile_kernel]
-#[expect(clippy::too_many_arguments, reason = "a kernel takes its tensors one by one")]
 pub fn compute_out<T: MmaOperand + Storable>(
     x: Tensor<T, 4>,
     b: Tensor<T, 4>,

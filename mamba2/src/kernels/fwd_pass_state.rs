@@ -21,7 +21,6 @@ use tile_runtime::prelude::*;
 ///
 /// Grid: tiles of head_dim, tiles of state, batch x heads. A chunk is `chunk / block_tokens` products.
 #[tile_kernel]
-#[expect(clippy::too_many_arguments, reason = "a kernel takes its tensors one by one")]
 pub fn fwd_pass_state<T: MmaOperand + Storable>(
     x: Tensor<T, 4>,
     b: Tensor<T, 4>,
