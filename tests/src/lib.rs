@@ -1,1 +1,3 @@
 //! Suites.
+
+mod readme;
