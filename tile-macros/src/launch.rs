@@ -2,16 +2,21 @@
 //!
 //! ```text
 //! pub fn name<'__tile, G>(p: <P as KernelParam>::Host<'__tile>, ..) -> crate::Launch<'__tile> where .., P: KernelParam {
-//!     static __TILE_SOURCE: KernelSource = ..;
-//!     fn name<G>(cx: &mut StageArgs) where .., P: KernelParam {   // stages the kernel; needs nothing but `cx`
-//!         let p: P = <P as KernelParam>::stage(cx);    // in the order of the parameters
-//!         { body }
-//!     }
 //!     let mut args = ArgList::new();
 //!     <P as KernelParam>::bind(p, "p", &mut args);     // in the order of the parameters
-//!     launch(KernelInfo { name: "name", module: module_path!(), source: &__TILE_SOURCE }, args, name::<G>)
+//!     {
+//!         static __TILE_SOURCE: KernelSource = ..;
+//!         fn name<G>(cx: &mut StageArgs<'_>) where .., P: KernelParam {   // stages the kernel; needs nothing but `cx`
+//!             let p: P = <P as KernelParam>::stage(cx);    // in the order of the parameters
+//!             { body }
+//!         }
+//!         launch(KernelInfo { name: "name", module: module_path!(), source: &__TILE_SOURCE }, args, name::<G>)
+//!     }
 //! }
 //! ```
+//! The inner function has a block of its own, so that a parameter with the kernel's name is the parameter where it is
+//! bound, and the function where that is launched.
+//!
 //! with, in `crate::__private`,
 //! ```text
 //! trait KernelParam: Sized { type Host<'a>; fn bind<'a>(host: Self::Host<'a>, name: &'static str, args: &mut ArgList<'a>);
@@ -121,20 +126,22 @@ pub(crate) fn kernel(
         #(#outer)*
         #[allow(clippy::too_many_arguments, clippy::type_complexity, trivial_bounds)]
         #vis fn #name<'__tile, #generics>(#(#host),*) -> #result::Launch<'__tile> #where_clause {
-            #source
-            #stage
             let #mutable __tile_args = #list::new();
             #(#bind)*
-            #launch(
-                #info { name: #text, module: ::core::module_path!(), source: &__TILE_SOURCE },
-                __tile_args,
-                #name #turbofish,
-            )
+            {
+                #source
+                #stage
+                #launch(
+                    #info { name: #text, module: ::core::module_path!(), source: &__TILE_SOURCE },
+                    __tile_args,
+                    #name #turbofish,
+                )
+            }
         }
     )
 }
 
-/// The function that stages the kernel. It has the kernel's name, so that messages show that.
+/// The function that stages the kernel. It has the kernel's name, so that messages show that one.
 fn stage(
     krate: &Krate,
     function: &ItemFn,
@@ -152,7 +159,7 @@ fn stage(
     let mut block = proc_macro2::Group::new(proc_macro2::Delimiter::Brace, quote!(#body));
     // Braces that count as generated: no lint about braces sees them.
     block.set_span(Span::mixed_site().located_at(function.block.brace_token.span.join()));
-    quote_spanned!(at=> #allowed fn #name<#params_of>(__tile_cx: &mut #cx) #where_clause {
+    quote_spanned!(at=> #allowed fn #name<#params_of>(__tile_cx: &mut #cx<'_>) #where_clause {
         #(#inner)*
         #(#values)*
         #unused

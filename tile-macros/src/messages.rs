@@ -43,6 +43,7 @@ pub(crate) const KERNEL_RETURNS: &str = "a kernel returns nothing; write its res
 pub(crate) const KERNEL_LIFETIME: &str =
     "a kernel has no lifetime parameters; write `Tensor<T, RANK>` and `TensorMut<T, RANK>` without lifetimes";
 pub(crate) const KERNEL_IMPL_TRAIT: &str = "a kernel parameter needs a named type; write a generic parameter, `fn kernel<T: Trait>(x: T)`, instead of `impl Trait`";
+pub(crate) const KERNEL_REFERENCE: &str = "a kernel parameter cannot be a reference; write `Tensor<T, RANK>` or `TensorMut<T, RANK>` for memory, and pass other values themselves";
 pub(crate) const VARIADIC: &str = "a kernel takes a fixed list of parameters; remove `...`";
 
 pub(crate) fn qualifier(word: &str) -> String {

@@ -39,7 +39,13 @@ fn kernel(sig: &Signature, errors: &mut Errors) {
         match input {
             FnArg::Receiver(receiver) => errors.at(receiver.self_token.span, messages::KERNEL_SELF),
             FnArg::Typed(param) if names_impl(&param.ty) => errors.on(&param.ty, messages::KERNEL_IMPL_TRAIT),
-            FnArg::Typed(_) => {}
+            FnArg::Typed(param) => {
+                if let Type::Reference(reference) = &*param.ty
+                    && reference.lifetime.is_none()
+                {
+                    errors.on(reference, messages::KERNEL_REFERENCE);
+                }
+            }
         }
     }
     if let ReturnType::Type(_, ty) = &sig.output {

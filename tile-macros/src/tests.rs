@@ -97,6 +97,8 @@ fn signatures_that_no_kernel_has() {
     rejects(kernel, "fn k(v: usize) -> usize { v }", "usize", "remove the return type");
     rejects(kernel, "fn k<'a>(v: usize) {}", "'a", "no lifetime parameters");
     rejects(kernel, "fn k(v: impl Copy) {}", "impl", "generic parameter");
+    rejects(kernel, "fn k(v: &dyn Fn()) {}", "&dyn", "cannot be a reference");
+    expands(kernel, "fn k(v: &'static str) {}", &["v: <&'static str as"]);
     rejects(kernel, "fn k(&self) {}", "self", "cannot be a method");
     rejects(kernel, "struct S;", "struct", "goes on a function");
     rejects(Role::Helper, "async fn k() {}", "async", "write a plain `fn`");
@@ -265,14 +267,14 @@ fn kernels() {
             "pub(crate) fn k<'__tile, T: Float, const N: usize>(x: <Tensor<T, 2> as ::tile_runtime::__private::KernelParam>::Host<'__tile>, v: <",
             "#[cfg(a)] w: <",
             "-> ::tile_runtime::Launch<'__tile> where T: Copy, Tensor<T, 2>: ::tile_runtime::__private::KernelParam,",
+            "::bind(x, \"x\", &mut __tile_args);",
+            "#[cfg(a)] <usize as",
             "static __TILE_SOURCE",
-            "fn k<T: Float, const N: usize>(__tile_cx: &mut ::tile_runtime::__private::StageArgs) where T: Copy",
+            "fn k<T: Float, const N: usize>(__tile_cx: &mut ::tile_runtime::__private::StageArgs<'_>) where T: Copy",
             "let x: Tensor<T, 2> = <Tensor<T, 2> as ::tile_runtime::__private::KernelParam>::stage(__tile_cx);",
             "let mut v: Const<usize> =",
             "#[cfg(a)] let w: usize =",
             "let _: bool =",
-            "::bind(x, \"x\", &mut __tile_args);",
-            "#[cfg(a)] <usize as",
             "::tile_runtime::__private::launch(",
             "name: \"k\"",
             "k::<T, N>",

@@ -12,7 +12,7 @@ use crate::dsl::session::{self, Raw};
 /// either, and tuples and arrays of these.
 #[diagnostic::on_unimplemented(
     message = "the arms of this `if` have types `{Self}` and `{Z}`, which do not join under a runtime condition",
-    label = "arms of different type",
+    label = "these two do not join at run time",
     note = "both arms must be tiles or scalars of one element type; a literal joins either",
     note = "a host value cannot depend on a runtime condition: make it a runtime value with `scalar(..)`"
 )]

@@ -10,8 +10,8 @@ use crate::dsl::session::{Raw, Session};
 
 /// The two ends of a runtime loop's range; runtime integers of one type, or host integers.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}..{Z}` is not a range of a runtime loop",
-    label = "loop bounds are integers: host (`usize`, `i32`) or `Scalar`"
+    message = "a runtime loop cannot count between these bounds",
+    label = "bounds are integers of one type: host (`usize`, `i32`) or `Scalar`"
 )]
 pub trait Bounds<Z> {
     /// The element type of the loop variable: that of a runtime bound; for host numbers their own, i32 for `usize`.

@@ -1,0 +1,12 @@
+//! A run-time number as a tile's size.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let t = load(x, (0, 0), (16, n));
+    store(out, (0, 0), t);
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! An assignment on the right of `&&`.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let mut count = scalar(0);
+    if n > 3 && {
+        count += 1;
+        n < 5
+    } {}
+    store(out, (0, 0), t);
+}
+
+fn main() {}

@@ -1,0 +1,19 @@
+//! A jump where another variable hides a carried one.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let mut sum = n;
+    for i in 0..n {
+        sum += i;
+        let sum = i;
+        if sum > 3 {
+            break;
+        }
+    }
+    store(out, (0, 0), t);
+}
+
+fn main() {}

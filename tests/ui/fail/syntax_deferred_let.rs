@@ -1,0 +1,18 @@
+//! A `let` that control flow gives its first value.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let q;
+    if n > 3 {
+        q = t;
+    } else {
+        q = t + 1.0;
+    }
+    let t = q;
+    store(out, (0, 0), t);
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! A `break` to a label that is not there.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    for i in 0..n {
+        if i > 3 {
+            break 'rows;
+        }
+    }
+    store(out, (0, 0), t);
+}
+
+fn main() {}

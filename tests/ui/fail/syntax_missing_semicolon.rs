@@ -1,0 +1,13 @@
+//! A missing `;`: rustc reports it, once.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let q = t + 1.0
+    let t = q;
+    store(out, (0, 0), t);
+}
+
+fn main() {}

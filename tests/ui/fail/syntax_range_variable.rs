@@ -1,0 +1,15 @@
+//! A `for` over a range in a variable.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let range = 0..4;
+    for i in range {
+        store(out, (i, 0), t);
+    }
+    store(out, (0, 0), t);
+}
+
+fn main() {}

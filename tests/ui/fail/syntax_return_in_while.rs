@@ -1,0 +1,16 @@
+//! A `return` in a `while`.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let mut i = 0;
+    while i < n {
+        i += 1;
+        return;
+    }
+    store(out, (0, 0), t);
+}
+
+fn main() {}

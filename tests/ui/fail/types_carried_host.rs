@@ -1,0 +1,15 @@
+//! A host value that changes in a run-time loop.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let mut row: usize = 0;
+    for i in 0..n {
+        row += 1;
+    }
+    store(out, (0, 0), t);
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! An `Option` that changes in a run-time loop.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let mut best = None;
+    for i in 0..n {
+        best = Some(t);
+    }
+    store(out, (0, 0), t);
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! f32 and bf16 tiles compared.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let b = load(y, (n, m), (16, 16));
+    store(out, (0, 0), where_(t > b, t, 0.0));
+}
+
+fn main() {}

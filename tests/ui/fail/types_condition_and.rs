@@ -1,0 +1,14 @@
+//! A tile of booleans in the condition of an `if`, after `&&`.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    if n > 3 && t > 0.0 {
+        store(out, (0, 0), t);
+    }
+    store(out, (0, 0), t);
+}
+
+fn main() {}

@@ -1,0 +1,16 @@
+//! A carried f32 tile that becomes bf16 in a loop.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let b = load(y, (n, m), (16, 16));
+    let mut sum = t;
+    for i in 0..n {
+        sum = b;
+    }
+    store(out, (0, 0), sum);
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! A matrix product that accumulates in bf16.
+
+use tile_runtime::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: Tensor<f32, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>, n: Scalar<i32>, m: Const<usize>) {
+    let t = load(x, (n, m), (16, 16));
+    let b = load(y, (n, m), (16, 16));
+    store(out, (0, 0), mma(b, b, b));
+}
+
+fn main() {}
