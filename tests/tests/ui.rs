@@ -3,6 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "../ui/pass/lints.rs"]
+mod lints;
+
+/// As a module of this crate it is seen by clippy, which trybuild does not run.
+#[test]
+fn denied_lints() {
+    lints::main();
+}
+
 /// Compiles every program of `ui`: those of `pass` must run, those of `fail` must be refused in the words beside them.
 #[test]
 fn programs() {
@@ -52,6 +61,19 @@ fn messages_name_nothing_that_the_attributes_generate() {
     for (path, text) in refused("stderr") {
         for line in words(&text) {
             for word in ["__tile", "__TILE", "__private", "'__", "macro `tile_kernel`", "KernelParam>::"] {
+                assert!(!line.contains(word), "{}: `{word}` in\n{text}", path.display());
+            }
+        }
+    }
+}
+
+/// Types that only expansions name may stand in rustc's notes on traits, never in the message or its labels.
+#[test]
+fn headlines_name_what_the_user_wrote() {
+    let note = |line: &str| line.trim_start().trim_start_matches('|').trim_start().starts_with("= ");
+    for (path, text) in refused("stderr") {
+        for line in words(&text).take_while(|line| !note(line)) {
+            for word in ["Lit<", "RtIf", "HostIf", "private::", "For<", "Loop::", "Scope<"] {
                 assert!(!line.contains(word), "{}: `{word}` in\n{text}", path.display());
             }
         }

@@ -1,9 +1,10 @@
-//! No lint sees the rewrite: kernels with every construct under lints that are denied.
+//! No lint, of rustc or clippy, sees the rewrite: kernels with every construct under lints that are denied.
 
 #![deny(
     warnings,
+    clippy::all,
+    clippy::pedantic,
     unused,
-    future_incompatible,
     nonstandard_style,
     rust_2018_idioms,
     keyword_idents,
@@ -22,7 +23,7 @@ use tile_runtime::prelude::*;
 
 /// Loops: carried variables, jumps, nested, with steps.
 #[tile_kernel]
-pub fn loops(out: TensorMut<i32, 1>, n: Scalar<i32>, bound: Const<usize>) {
+pub(crate) fn loops(out: TensorMut<i32, 1>, n: Scalar<i32>, bound: Const<usize>) {
     let mut sum = 0;
     for i in 0..10 {
         if i == 3 {
@@ -68,7 +69,7 @@ pub fn loops(out: TensorMut<i32, 1>, n: Scalar<i32>, bound: Const<usize>) {
 
 /// Branches: with and without values, chained, under host and run-time conditions, with jumps.
 #[tile_kernel]
-pub fn branches(out: TensorMut<f32, 1>, n: Scalar<i32>, m: Const<usize>, bias: Option<Scalar<f32>>) {
+pub(crate) fn branches(out: TensorMut<f32, 1>, n: Scalar<i32>, m: Const<usize>, bias: Option<Scalar<f32>>) {
     let mut t = zeros::<f32>((1,));
     if n > 2 {
         t += 1.0;
@@ -105,7 +106,7 @@ pub fn branches(out: TensorMut<f32, 1>, n: Scalar<i32>, m: Const<usize>, bias: O
 
 /// Chooses, and returns early.
 #[tile_fn]
-pub fn choose(t: Tile<f32>, x: Scalar<f32>, host: bool) -> Tile<f32> {
+pub(crate) fn choose(t: Tile<f32>, x: Scalar<f32>, host: bool) -> Tile<f32> {
     if host {
         return t + x;
     }
@@ -118,9 +119,10 @@ pub fn choose(t: Tile<f32>, x: Scalar<f32>, host: bool) -> Tile<f32> {
 
 /// No parameters that anything is done with.
 #[tile_kernel]
-pub fn empty() {}
+pub(crate) fn empty() {}
 
-fn main() {
+/// Also a test of its own, so that clippy sees the kernels.
+pub(crate) fn main() {
     let device = Device::cpu();
     let mut out = DeviceTensor::zeros(&device, &[5]).unwrap();
     // n = 5: 0 + 1 + 2 + 4; three steps from (0, 1) to (2, 3); 5, 2, 1; 3 * 3 > 5; 0 + (0 + 1 + 2).
