@@ -1,3 +1,8 @@
-//! Suites.
+//! What the cross-crate suites share: cases of the language that run on every backend, and how results are compared.
 
+pub mod held;
+pub mod input;
+pub mod lab;
+pub mod language;
 mod readme;
+pub mod tolerance;

@@ -1,0 +1,16 @@
+//! Every case of the language runs on the CPU and compiles for `sm_80` with every number of warps.
+
+use tile_tests::language;
+
+macro_rules! groups {
+    ($($group:ident)*) => {$(
+        #[test]
+        fn $group() {
+            let cases = language::$group();
+            assert!(!cases.is_empty());
+            cases.run_on_cpu().assert_clean();
+            cases.compile().assert_clean();
+        }
+    )*};
+}
+groups! { elementwise conversions movement reductions scans products chains control }
