@@ -9,7 +9,9 @@ macro_rules! groups {
             let cases = language::$group();
             assert!(!cases.is_empty());
             cases.run_on_cpu().assert_clean();
-            cases.compile().assert_clean();
+            let compiled = cases.compile();
+            println!("{}: {} cases, compiled {} times", stringify!($group), cases.len(), compiled.runs);
+            compiled.assert_clean();
         }
     )*};
 }

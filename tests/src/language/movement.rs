@@ -110,7 +110,8 @@ fn sizes<T: Held>(cases: &mut Cases) {
 fn views<T: Held>(cases: &mut Cases) {
     let shape = [75, 150];
     for (rows, columns) in [(1, 1), (1, 128), (64, 1), (2, 4), (16, 16), (8, 64), (64, 32), (128, 128)] {
-        if rows * columns == 1 && T::NAME != "f32" {
+        // An exchange of 128x128 elements of 8 bytes does not fit shared memory.
+        if rows * columns == 1 && T::NAME != "f32" || rows * columns == 16_384 && T::NAME == "i64" {
             continue;
         }
         for from in INPUTS {
