@@ -104,12 +104,13 @@ impl Cases {
         self.list.is_empty()
     }
 
-    /// Runs every case from number `first` on on the GPU with every sensible number of warps and compares with the CPU.
-    pub fn run_on(&self, gpu: &Device, first: usize) -> Report {
+    /// Runs every case from number `first` on on the GPU and compares with the CPU: with every sensible number of warps, or
+    /// with two of them, others for the next case.
+    pub fn run_on(&self, gpu: &Device, first: usize, all: bool) -> Report {
         let mut report = Report::default();
         for (number, case) in self.list.iter().enumerate().skip(first) {
             let expected = case.attempt(&Device::cpu(), Mode::Cpu);
-            for warps in case.warps() {
+            for warps in case.warps(number, all) {
                 let found = case.attempt(gpu, Mode::Gpu(warps));
                 report.runs += 1;
                 let fault = match (&expected, found) {
@@ -130,11 +131,11 @@ impl Cases {
         report
     }
 
-    /// Compiles every case for `sm_80` with every sensible number of warps.
-    pub fn compile(&self) -> Report {
+    /// Compiles every case for `sm_80`, with numbers of warps as in [`Cases::run_on`].
+    pub fn compile(&self, all: bool) -> Report {
         let mut report = Report::default();
-        for case in &self.list {
-            for warps in case.warps() {
+        for (number, case) in self.list.iter().enumerate() {
+            for warps in case.warps(number, all) {
                 report.runs += 1;
                 if let Err(error) = case.attempt(&Device::cpu(), Mode::Compile(warps)) {
                     report.fail(format!("{} with {warps} warps: {error}", case.name));
@@ -158,10 +159,14 @@ impl Cases {
 }
 
 impl Case {
-    fn warps(&self) -> impl Iterator<Item = usize> {
+    fn warps(&self, number: usize, all: bool) -> Vec<usize> {
         let most = ELEMENTS_A_THREAD * 32;
-        let tile = self.largest_tile;
-        WARPS.into_iter().filter(move |&warps| tile <= most * warps)
+        let sensible: Vec<_> = WARPS.into_iter().filter(|&warps| self.largest_tile <= most * warps).collect();
+        let count = sensible.len();
+        if all || count <= 2 {
+            return sensible;
+        }
+        [number % count, (number + count / 2) % count].map(|i| sensible[i]).to_vec()
     }
 
     /// The values of a run; a panic in it is an error as well.

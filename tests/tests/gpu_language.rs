@@ -15,6 +15,8 @@ use tile_tests::language;
 static DEVICE: Mutex<()> = Mutex::new(());
 /// The number of the first case of a process that goes on where another ended.
 const FIRST: &str = "GPU_LANGUAGE_FIRST";
+/// Set, every case runs with every number of warps instead of two.
+const ALL: &str = "GPU_LANGUAGE_ALL";
 
 fn check(test: &str, cases: &Cases) {
     let _held = DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,8 +33,9 @@ fn check(test: &str, cases: &Cases) {
         assert!(go_on(test, first), "`{test}` failed in a process of its own");
         return;
     }
+    let all = std::env::var_os(ALL).is_some();
     let started = std::time::Instant::now();
-    let report = cases.run_on(&gpu, first);
+    let report = cases.run_on(&gpu, first, all);
     println!("{test}: {} runs in {:.1} s", report.runs, started.elapsed().as_secs_f64());
     if let Some(number) = report.lost_at
         && number + 1 < cases.len()

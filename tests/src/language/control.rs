@@ -102,7 +102,7 @@ fn flags(x: Tensor<bool, 2>, out: TensorMut<bool, 2>) {
 #[tile_kernel]
 fn endless(x: Tensor<i64, 1>, out: TensorMut<i64, 1>) {
     let mut t = load(x, (bid(0),), (32,));
-    let mut i = bid(0) * 0;
+    let mut i = 0;
     loop {
         if i > bid(0) {
             break;

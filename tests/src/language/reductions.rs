@@ -75,13 +75,9 @@ fn exact_ones<T: Held + Number>(cases: &mut Cases) {
             continue;
         }
         let tile = rows * columns;
-        for kind in 0..KINDS.len() {
+        for (kind, name) in KINDS.into_iter().enumerate() {
             for axis in 0..2 {
-                let how = exact(
-                    format!("{} {rows}x{columns} axis {axis} {}", KINDS[kind], T::NAME),
-                    tile,
-                    [1, 1, 1],
-                );
+                let how = exact(format!("{name} {rows}x{columns} axis {axis} {}", T::NAME), tile, [1, 1, 1]);
                 let out = [[columns, rows][axis]];
                 one::<T, T>(
                     cases,
@@ -92,7 +88,7 @@ fn exact_ones<T: Held + Number>(cases: &mut Cases) {
                 );
             }
             if kind < 3 {
-                let how = exact(format!("{} {rows}x{columns} all {}", KINDS[kind], T::NAME), tile, [1, 1, 1]);
+                let how = exact(format!("{name} {rows}x{columns} all {}", T::NAME), tile, [1, 1, 1]);
                 one::<T, T>(
                     cases,
                     how,
