@@ -197,6 +197,7 @@ fn allowed(at: Span) -> TokenStream {
         clippy::match_single_binding,
         clippy::needless_borrow,
         clippy::op_ref,
+        clippy::semicolon_if_nothing_returned,
         clippy::unit_arg
     )])
 }
