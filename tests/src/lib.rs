@@ -1,5 +1,6 @@
 //! What the cross-crate suites share: cases of the language that run on every backend, and how results are compared.
 
+pub mod harness;
 pub mod held;
 pub mod input;
 pub mod lab;
