@@ -1,4 +1,5 @@
-//! `insert_barriers`: a block barrier between any two accesses of the same shared bytes of which one is a write.
+//! `insert_barriers`: a block barrier between any two accesses of the same shared bytes, or of the same tensor, of which
+//! one is a write: threads of a block see what the block stored before.
 //!
 //! A forward analysis of the accesses that are pending since the last barrier. Branches are taken by whole blocks, so
 //! that a barrier inside one is met by all threads. Operations with scratch end in reads of it, after a barrier of
@@ -14,8 +15,15 @@ use crate::ops::barrier::Barrier;
 use crate::ops::lower::Lower;
 use crate::ops::{Effects, OpKind, TileOp};
 
-/// Accesses of byte ranges that no barrier has ordered yet: (first, end, is a write).
-type Pending = BTreeSet<(u32, u32, bool)>;
+/// Where tensors stand among the byte ranges: beyond all shared memory, one unit each.
+const TENSORS: u32 = 1 << 31;
+
+/// An access of a range: first, end, whether it is a write, and for tensors the operation. An operation never clashes
+/// with itself in another iteration: its tiles are the same or disjoint, and each thread keeps its place in them.
+type Access = (u32, u32, bool, Option<OpId>);
+
+/// Accesses that no barrier has ordered yet.
+type Pending = BTreeSet<Access>;
 
 /// Inserts the barriers that a laid-out kernel needs.
 ///
@@ -64,6 +72,19 @@ impl Analysis<'_> {
         let Type::Shared(t) = self.kernel.ty(value) else { return None };
         let offset = self.plan.tiles.get(&value)?;
         Some((*offset, offset + t.layout.bytes))
+    }
+
+    /// The access of a tensor that the kernel may write.
+    fn tensor_access(&self, id: OpId) -> Option<Access> {
+        let op = &self.kernel.ops[id];
+        let (tensor, write) = match op.kind {
+            OpKind::Load(_) => (op.operands[0], false),
+            OpKind::Store(_) => (op.operands[1], true),
+            _ => return None,
+        };
+        let mutable = self.kernel.ty(tensor).as_tensor().is_some_and(|t| t.mutable);
+        let at = TENSORS + self.kernel.params.iter().position(|p| p.value == tensor)? as u32;
+        mutable.then_some((at, at + 1, write, Some(id)))
     }
 
     /// Returns what is pending at the end of the region; `None` if its end is not reached.
@@ -140,21 +161,25 @@ impl Analysis<'_> {
 
     fn plain(&mut self, id: OpId, mut pending: Pending) -> Pending {
         let op = &self.kernel.ops[id];
-        let mut accesses: Vec<(u32, u32, bool)> = Vec::new();
-        accesses.extend(op.operands.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, false)));
+        let mut accesses: Vec<Access> = Vec::new();
+        accesses.extend(op.operands.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, false, None)));
         if op.kind.effects() == Effects::WritesShared {
-            accesses.extend(op.results.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, true)));
+            accesses.extend(op.results.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, true, None)));
         }
         let scratch = self.plan.scratch.get(&id).map(|&at| (at, at + op.kind.scratch(self.kernel, op)));
-        accesses.extend(scratch.map(|(a, b)| (a, b, true)));
-        let clash = |x: &(u32, u32, bool)| pending.iter().any(|p| p.0 < x.1 && x.0 < p.1 && (p.2 || x.2));
+        accesses.extend(scratch.map(|(a, b)| (a, b, true, None)));
+        accesses.extend(self.tensor_access(id));
+        let clash = |x: &Access| {
+            let meets = |p: &Access| p.0 < x.1 && x.0 < p.1 && (p.2 || x.2) && (p.3.is_none() || p.3 != x.3);
+            pending.iter().any(meets)
+        };
         if accesses.iter().any(clash) {
             self.before.insert(id);
             pending.clear();
         }
         if let Some((a, b)) = scratch {
             pending.clear();
-            pending.insert((a, b, false));
+            pending.insert((a, b, false, None));
         } else {
             pending.extend(accesses);
         }
