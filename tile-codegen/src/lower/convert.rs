@@ -68,15 +68,27 @@ impl LowerCx<'_> {
             }
             (Class::Float, Class::Int) => {
                 let wide = self.widen(from, x);
-                self.f.cvt_with(int_ty(to), Ty::F32, Some(Round::Rzi), wide).into()
+                let int = self.f.cvt_with(int_ty(to), Ty::F32, Some(Round::Rzi), wide);
+                if to != Elem::I64 {
+                    return int.into();
+                }
+                // In 64 bits the instruction gives another result for NaN.
+                let nan = self.f.setp(Cmp::Nan, Ty::F32, wide, wide);
+                self.f.selp(Ty::B64, 0, int, nan)
             }
             (Class::Float, Class::Bool) => {
                 let wide = self.widen(from, x);
                 self.f.setp(Cmp::Neu, Ty::F32, wide, Operand::f32(0.0)).into()
             }
             (Class::Int, Class::Float) => {
-                let wide = self.f.cvt_with(Ty::F32, int_ty(from), Some(Round::Rn), x);
-                self.narrow(to, wide.into())
+                if to == Elem::F16 {
+                    return self.f.cvt_with(Ty::F16, int_ty(from), Some(Round::Rn), x).into();
+                }
+                if to == Elem::F32 {
+                    return self.f.cvt_with(Ty::F32, int_ty(from), Some(Round::Rn), x).into();
+                }
+                let wide = self.to_odd(from, x);
+                self.narrow(to, wide)
             }
             (Class::Int, Class::Int) if from.bytes() == to.bytes() => x,
             (Class::Int, Class::Int) => self.f.cvt(int_ty(to), int_ty(from), x),
@@ -92,6 +104,22 @@ impl LowerCx<'_> {
             }
             (Class::Bool, Class::Bool) => x,
         }
+    }
+
+    /// An integer as f32, rounded toward zero with the last bit set where that was inexact: another rounding to fewer
+    /// bits then is as if there had been one.
+    fn to_odd(&mut self, from: Elem, x: Operand) -> Operand {
+        let ty = int_ty(from);
+        let near = self.f.cvt_with(Ty::F32, ty, Some(Round::Rz), x);
+        let back = self.f.cvt_with(ty, Ty::F32, Some(Round::Rzi), near);
+        let inexact = self.f.setp(Cmp::Ne, ty, back, x);
+        let sticky = self.f.selp(Ty::B32, 1, 0, inexact);
+        let bits = self.f.reg(RegClass::B32);
+        self.f.mov_to(Ty::B32, bits, near);
+        let odd = self.f.int(crate::ptx::IntOp::Or, Ty::B32, bits, sticky);
+        let dst = self.f.reg(RegClass::F32);
+        self.f.mov_to(Ty::B32, dst, odd);
+        dst.into()
     }
 
     /// The bits of an element as an unsigned word of its size (`bool` as 0 or 1 in 16 bits), for memory.

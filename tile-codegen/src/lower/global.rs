@@ -179,7 +179,6 @@ impl LowerCx<'_> {
     /// The address of an access, and the predicate under which it is inside the tensor.
     fn place(&mut self, window: &Window, at: usize, masks: &mut Masks) -> (crate::ptx::Addr, Option<Reg>) {
         let access = &window.accesses[at];
-        let mut address = window.base;
         let mut constant = 0i64;
         let far: Vec<u32> = access
             .coords
@@ -187,15 +186,7 @@ impl LowerCx<'_> {
             .enumerate()
             .map(|(axis, &c)| if window.unit == Some(axis) { 0 } else { c })
             .collect();
-        if let Some(&known) = masks.rows.get(&far) {
-            address = known;
-        } else {
-            for (axis, &coord) in far.iter().enumerate().filter(|(_, c)| **c != 0) {
-                let step = self.step(window.param, axis, coord, window.elem);
-                address = self.f.add_s64(address, step);
-            }
-            masks.rows.insert(far, address);
-        }
+        let address = self.row_address(window, far, masks);
         if let Some(unit) = window.unit {
             constant = i64::from(access.coords[unit]) * window.elem.bytes() as i64;
         }
@@ -220,6 +211,23 @@ impl LowerCx<'_> {
         }
         let base = self.f.materialize(Ty::B64, address);
         (crate::ptx::Addr::reg(base, constant), pred)
+    }
+
+    /// The address of a row. Only the steps of single coordinate bits are kept in registers: a row is one step beyond
+    /// the row without its highest bit.
+    fn row_address(&mut self, window: &Window, row: Vec<u32>, masks: &mut Masks) -> Operand {
+        if let Some(&known) = masks.rows.get(&row) {
+            return known;
+        }
+        let Some(axis) = row.iter().rposition(|&c| c != 0) else { return window.base };
+        let bit = 1 << row[axis].ilog2();
+        let mut before = row.clone();
+        before[axis] ^= bit;
+        let start = self.row_address(window, before, masks);
+        let step = self.step(window.param, axis, bit, window.elem);
+        let address = self.f.add_s64(start, step);
+        masks.rows.insert(row, address);
+        address
     }
 
     /// The byte offset of a constant coordinate along an axis.

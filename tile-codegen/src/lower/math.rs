@@ -67,6 +67,8 @@ impl LowerCx<'_> {
         let x = self.f.float(FloatOp::MinNan, Ty::F32, low, c(89.0));
         let scaled = self.f.mul_f32(x, c(std::f32::consts::LOG2_E));
         let n = self.f.cvt_with(Ty::F32, Ty::F32, Some(Round::Rni), scaled);
+        // 2^128 is infinite, but the result need not be.
+        let n = self.f.min_f32(n, c(127.0));
         // ln 2 in two parts, so that n times the first is exact.
         let rest = self.f.fma_f32(n, c(-0.693_359_4), x);
         let rest = self.f.fma_f32(n, c(2.121_944_4e-4), rest);
