@@ -46,7 +46,7 @@ pub fn product<'a, T: Value>(
 ) -> (Launch<'a>, (usize, usize)) {
     let Tiles([m, n, k], warps) = tiles::<T>();
     let grid = (c.shape()[1].div_ceil(n), c.shape()[0].div_ceil(m));
-    (matmul(a, b, c, m, n, k).config(Config { num_warps: Some(warps) }), grid)
+    (matmul(a, b, c, m, n, k).config(Config { num_warps: Some(warps), ..Config::default() }), grid)
 }
 
 /// A product of random matrices on a device.

@@ -77,6 +77,9 @@ pub fn forward<T: Value>(inputs: &Inputs<'_, T>, options: &Options) -> Result<Ou
     Ok(Outputs { y: pass.y, final_states: pass.final_states })
 }
 
+/// The products keep their accumulators in registers; none may spill.
+const ALL_REGISTERS: Config = Config { num_warps: None, occupancy: Some(1) };
+
 /// Everything that the three kernels read and write.
 pub(crate) struct Pass<'a, T> {
     inputs: Inputs<'a, T>,
@@ -109,7 +112,8 @@ impl<'a, T: Value> Pass<'a, T> {
 
     pub(crate) fn chunk_cumsum(&mut self) -> (Launch<'_>, [usize; 3]) {
         let Plan { chunk, block_heads, .. } = self.plan;
-        let grid = [self.shape.tokens.div_ceil(chunk), self.shape.heads.div_ceil(block_heads), self.shape.batch];
+        let grid =
+            [self.shape.tokens.div_ceil(chunk), self.shape.heads.div_ceil(block_heads), self.shape.batch];
         let launch = kernels::chunk_cumsum(
             self.inputs.a,
             self.inputs.dt,
@@ -139,7 +143,7 @@ impl<'a, T: Value> Pass<'a, T> {
             state_head_dim,
             state_state,
         );
-        (launch, grid)
+        (launch.config(ALL_REGISTERS), grid)
     }
 
     pub(crate) fn compute_out(&mut self) -> (Launch<'_>, [usize; 3]) {
@@ -162,7 +166,7 @@ impl<'a, T: Value> Pass<'a, T> {
             out_state,
             state.div_ceil(out_state),
         );
-        (launch, grid)
+        (launch.config(ALL_REGISTERS), grid)
     }
 }
 
@@ -176,7 +180,12 @@ fn fault<T>(argument: &'static str, found: String, expected: String) -> Result<T
 }
 
 /// Checks an argument's shape and device.
-fn fits<T: Element>(argument: &'static str, t: &DeviceTensor<T>, shape: &[usize], device: &Device) -> Result<()> {
+fn fits<T: Element>(
+    argument: &'static str,
+    t: &DeviceTensor<T>,
+    shape: &[usize],
+    device: &Device,
+) -> Result<()> {
     if t.shape() != shape {
         return fault(argument, format!("has shape {:?}", t.shape()), format!("{shape:?}"));
     }
@@ -194,7 +203,11 @@ fn check<T: Element>(inputs: &Inputs<'_, T>) -> Result<Shape> {
         return fault("x", found, "[batch, tokens, heads, head_dim]".into());
     };
     let &[_, _, groups, state] = inputs.b.shape() else {
-        return fault("b", format!("has shape {:?}", inputs.b.shape()), "[batch, tokens, groups, state]".into());
+        return fault(
+            "b",
+            format!("has shape {:?}", inputs.b.shape()),
+            "[batch, tokens, groups, state]".into(),
+        );
     };
     if groups == 0 || heads % groups != 0 {
         let found = format!("has {groups} groups");

@@ -93,7 +93,8 @@ fn with_launch_of<T: Value, R>(
     let dt = DeviceTensor::<f32>::meta(&[batch, tokens, heads])?;
     let per_head = DeviceTensor::<f32>::meta(&[heads])?;
     let b = DeviceTensor::<T>::meta(&[batch, tokens, groups, state])?;
-    let inputs = Inputs { x: &x, dt: &dt, a: &per_head, b: &b, c: &b, d: Some(&per_head), initial_states: None };
+    let inputs =
+        Inputs { x: &x, dt: &dt, a: &per_head, b: &b, c: &b, d: Some(&per_head), initial_states: None };
     let mut pass = Pass::new(&inputs, shape, Plan::new::<T>(shape, chunk)?)?;
     let (launch, _): (Launch<'_>, _) = match kernel {
         "chunk_cumsum" => pass.chunk_cumsum(),
@@ -116,11 +117,16 @@ fn text(launch: &Launch<'_>, target: &Target, stage: &str) -> Result<String> {
     }
     let mut found = None;
     // A kernel that does not fit the target still has the stages before that is found out.
-    let compiled = codegen::compile::compile_observed(&staged.kernel, target, &Config::default(), &mut |pass, kernel| {
-        if pass == stage {
-            found = Some(codegen::ir::print(kernel));
-        }
-    });
+    let compiled = codegen::compile::compile_observed(
+        &staged.kernel,
+        target,
+        &Config::default(),
+        &mut |pass, kernel| {
+            if pass == stage {
+                found = Some(codegen::ir::print(kernel));
+            }
+        },
+    );
     match (found, compiled) {
         (Some(text), _) => Ok(text),
         (None, Err(_)) => Ok(launch.ptx(target)?),

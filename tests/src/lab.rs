@@ -43,7 +43,7 @@ impl Run {
     /// # Errors
     /// As [`Launch::launch`] and [`Launch::compile`].
     pub fn launch(&self, launch: Launch<'_>, grid: impl Into<Grid>) -> Result<()> {
-        let config = |warps| Config { num_warps: Some(warps) };
+        let config = |warps| Config { num_warps: Some(warps), ..Config::default() };
         match self.mode {
             Mode::Cpu => launch.launch(grid),
             Mode::Gpu(warps) => launch.config(config(warps)).launch(grid),

@@ -51,7 +51,8 @@ pub fn compile_observed(
     let mut laid_out = kernel.clone();
     run_passes(&mut laid_out, &PassCx { target, config }, observer)?;
     let shared = allocate_shared(&laid_out, target)?;
-    let (function, slots) = lower(&laid_out, &shared);
+    let (mut function, slots) = lower(&laid_out, &shared);
+    function.min_ctas = config.occupancy;
     let module = ptx::Module { target: target.sm, kernels: vec![function] };
     if let Err(faults) = ptx::check_module(&module) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();

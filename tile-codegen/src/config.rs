@@ -5,4 +5,8 @@
 pub struct Config {
     /// Warps per block: 1, 2, 4, 8 or 16.
     pub num_warps: Option<usize>,
+    /// Blocks that must fit on a multiprocessor at once, as far as registers go: more blocks leave each thread fewer
+    /// registers, and 1 lets a thread have all that it wants. `None` lets the driver's assembler decide, which may trade
+    /// a few spilled registers for more blocks.
+    pub occupancy: Option<u32>,
 }

@@ -132,7 +132,7 @@ fn every_number_of_warps_computes_the_same() {
     let expected: Vec<f32> = (0..1000).map(|i| i as f32 + 0.25).collect();
     for warps in [1, 2, 4, 8, 16] {
         let mut out = DeviceTensor::zeros(&device, &[1000]).expect("fits");
-        let config = Config { num_warps: Some(warps) };
+        let config = Config { num_warps: Some(warps), ..Config::default() };
         add(&x, &y, &mut out, 256).config(config).launch(4).expect("valid");
         assert_eq!(out.to_vec().expect("copies"), expected, "{warps} warps");
     }

@@ -119,7 +119,7 @@ fn meta_tensors_give_code_but_do_not_run() {
 fn the_configuration_decides_the_number_of_threads() {
     let (x, y, mut out) = (meta(&[512]), meta(&[512]), meta(&[512]));
     let with = |num_warps, out: &mut DeviceTensor<f32>| {
-        add(&x, &y, out, 512).config(Config { num_warps }).compile(&Target::SM_80)
+        add(&x, &y, out, 512).config(Config { num_warps, ..Config::default() }).compile(&Target::SM_80)
     };
     assert_eq!(with(Some(2), &mut out).expect("valid").threads, 64);
     assert_eq!(with(Some(8), &mut out).expect("valid").threads, 256);

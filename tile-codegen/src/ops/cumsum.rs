@@ -99,7 +99,11 @@ use crate::layout::Layout;
 impl Place for Cumsum {
     fn natural(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Option<Natural> {
         let default = || cx.default_layout(cx.result());
-        Some(Natural { layout: operands[0].as_ref().map_or_else(default, |x| x.layout.clone()), weight: 2, soft: false })
+        Some(Natural {
+            layout: operands[0].as_ref().map_or_else(default, |x| x.layout.clone()),
+            weight: 2,
+            soft: false,
+        })
     }
     fn wants(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
         self.natural(cx, operands).map_or_else(Vec::new, |n| cx.all(&n.layout))

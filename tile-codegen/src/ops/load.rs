@@ -124,7 +124,9 @@ impl Place for Load {
         }
         Some(Natural {
             layout: crate::lower::global::coalesced(cx.kernel, tensor, cx.result(), cx.num_warps),
-            weight: 1, soft: false })
+            weight: 1,
+            soft: false,
+        })
     }
     fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
         vec![Want::Any; cx.op.operands.len()]

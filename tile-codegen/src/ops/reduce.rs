@@ -186,7 +186,11 @@ impl Reduce {
 
 impl Place for Reduce {
     fn natural(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>]) -> Option<Natural> {
-        Some(Natural { layout: self.operand_layout(cx, operands).project(&self.axes), weight: 2, soft: false })
+        Some(Natural {
+            layout: self.operand_layout(cx, operands).project(&self.axes),
+            weight: 2,
+            soft: false,
+        })
     }
     fn wants(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
         cx.all(&self.operand_layout(cx, operands))

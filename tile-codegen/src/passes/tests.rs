@@ -9,7 +9,7 @@ use crate::ir::{Kernel, parse, print};
 use crate::target::Target;
 
 fn cx() -> PassCx<'static> {
-    const CONFIG: Config = Config { num_warps: None };
+    const CONFIG: Config = Config { num_warps: None, occupancy: None };
     PassCx { target: &Target::SM_80, config: &CONFIG }
 }
 
