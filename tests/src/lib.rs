@@ -5,5 +5,6 @@ pub mod held;
 pub mod input;
 pub mod lab;
 pub mod language;
+pub mod mistakes;
 mod readme;
 pub mod tolerance;

@@ -1,0 +1,113 @@
+//! Snapshots: PTX for `sm_80`, tile IR after passes, and rendered diagnostics.
+//!
+//! `cargo xtask bless` rewrites them after an intended change; `cargo xtask ptxas --check` assembles those of PTX.
+
+use mamba2::case::Dtype;
+use mamba2::problem::Shape;
+use tile_runtime::prelude::*;
+use tile_tests::mistakes;
+
+/// The shape that the article measures: batch 4, 16384 tokens, 8 heads of 64, state 128.
+const SEED: Shape = Shape { batch: 4, tokens: 16384, groups: 1, heads: 8, head_dim: 64, state: 128 };
+
+fn mamba(kernel: &str, stage: &str, dtype: Dtype) -> String {
+    mamba2::show(kernel, "sm_80", stage, SEED, dtype, None).expect("the kernel compiles")
+}
+
+#[test]
+fn ptx_of_mamba2() {
+    for kernel in mamba2::KERNELS {
+        insta::assert_snapshot!(format!("{kernel}_bf16_ptx"), mamba(kernel, "ptx", Dtype::BF16));
+    }
+    insta::assert_snapshot!("fwd_pass_state_f32_ptx", mamba("fwd_pass_state", "ptx", Dtype::F32));
+}
+
+#[test]
+fn tile_ir_of_mamba2() {
+    for stage in ["staged", "canonicalize", "insert_barriers"] {
+        insta::assert_snapshot!(format!("chunk_cumsum_{stage}"), mamba("chunk_cumsum", stage, Dtype::BF16));
+    }
+    for stage in ["prefetch_loads", "assign_layouts"] {
+        insta::assert_snapshot!(
+            format!("fwd_pass_state_{stage}"),
+            mamba("fwd_pass_state", stage, Dtype::BF16)
+        );
+    }
+}
+
+#[tile_kernel]
+fn add(x: Tensor<f32, 1>, y: Tensor<f32, 1>, out: TensorMut<f32, 1>) {
+    store(out, (bid(0),), load(x, (bid(0),), (1024,)) + load(y, (bid(0),), (1024,)));
+}
+
+#[tile_kernel]
+fn softmax(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
+    let t = load_with(x, (bid(0), 0), (4, 1024), f32::NEG_INFINITY);
+    let e = exp(t - t.max_keepdims(1));
+    store(out, (bid(0), 0), e / e.sum_keepdims(1));
+}
+
+#[tile_kernel]
+fn running_sum(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
+    store(out, (bid(0), 0), load(x, (bid(0), 0), (4, 512)).cumsum(1));
+}
+
+#[tile_kernel]
+fn product(x: Tensor<bf16, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>) {
+    let mut acc = zeros::<f32>((64, 64));
+    for k in 0..cdiv(x.dim(1), 64) {
+        acc = mma(load(x, (bid(1), k), (64, 64)), load(y, (k, bid(0)), (64, 64)), acc);
+    }
+    store(out, (bid(1), bid(0)), acc);
+}
+
+#[tile_kernel]
+fn transpose_tiles(x: Tensor<bf16, 2>, out: TensorMut<bf16, 2>) {
+    store(out, (bid(0), bid(1)), load(x, (bid(1), bid(0)), (64, 64)).transpose());
+}
+
+#[tile_kernel]
+fn padded(x: Tensor<f16, 2>, out: TensorMut<f16, 1>) {
+    store(out, (bid(0),), load_with(x, (bid(0), 0), (16, 64), -1.5).max(1));
+}
+
+fn meta<T: HostElement>(shape: &[usize]) -> DeviceTensor<T> {
+    DeviceTensor::meta(shape).expect("a small shape")
+}
+
+#[test]
+fn ptx_of_small_kernels() {
+    let ptx = |launch: Launch<'_>| launch.ptx(&Target::SM_80).expect("the kernel compiles");
+    let (x, y, mut out) = (meta(&[1 << 20]), meta(&[1 << 20]), meta(&[1 << 20]));
+    insta::assert_snapshot!("add_ptx", ptx(add(&x, &y, &mut out)));
+    let (x, mut out) = (meta(&[4096, 1000]), meta(&[4096, 1000]));
+    insta::assert_snapshot!("softmax_ptx", ptx(softmax(&x, &mut out)));
+    let (x, mut out) = (meta(&[4096, 512]), meta(&[4096, 512]));
+    insta::assert_snapshot!("running_sum_ptx", ptx(running_sum(&x, &mut out)));
+    let (x, y, mut out) = (meta(&[4096, 4096]), meta(&[4096, 4096]), meta(&[4096, 4096]));
+    insta::assert_snapshot!("product_ptx", ptx(product(&x, &y, &mut out)));
+    let (x, mut out) = (meta(&[4096, 4096]), meta(&[4096, 4096]));
+    insta::assert_snapshot!("transpose_ptx", ptx(transpose_tiles(&x, &mut out)));
+    // Rows of 50 elements, 100 bytes apart: narrow loads, and padding.
+    let (x, mut out) = (meta(&[1000, 50]), meta(&[1000]));
+    insta::assert_snapshot!("padded_ptx", ptx(padded(&x, &mut out)));
+}
+
+/// Byte for byte: nothing of a process, a thread or an earlier compilation is in the text (case R23).
+#[test]
+fn ptx_is_deterministic() {
+    let make = || mamba("fwd_pass_state", "ptx", Dtype::F16);
+    let first = make();
+    let others: Vec<_> = (0..3).map(|_| std::thread::spawn(make)).collect();
+    for other in others {
+        assert_eq!(other.join().expect("no panic"), first);
+    }
+    assert_eq!(make(), first);
+}
+
+#[test]
+fn diagnostics() {
+    for (name, text) in mistakes::rendered() {
+        insta::assert_snapshot!(name, text);
+    }
+}
