@@ -180,7 +180,7 @@ pub fn run_case(file: &str, text: &str) -> Result<(), String> {
     let first = directives.run(&kernel)?;
     directives.compare(&first)?;
     for warps in [1, 4] {
-        let config = Config { num_warps: Some(warps) };
+        let config = Config { num_warps: Some(warps), ..Config::default() };
         let mut after = Vec::new();
         let mut laid_out = kernel.clone();
         let observer = &mut |pass, kernel: &Kernel| after.push((pass, kernel.clone()));

@@ -229,7 +229,7 @@ fn run(recipe: &Recipe, seed: i64) -> Result<(), TestCaseError> {
     // -0 and 0 are one number here.
     prop_assert_eq!(found.iter().map(|x| x + 0.0).collect::<Vec<_>>(), expected);
     for warps in [1, 2, 4, 8] {
-        let config = Config { num_warps: Some(warps) };
+        let config = Config { num_warps: Some(warps), ..Config::default() };
         let launch = kernel(&x, &mut out, recipe.clone(), 2).config(config);
         launch
             .compile(&Target::SM_80)
