@@ -3,6 +3,7 @@
 pub mod harness;
 pub mod held;
 pub mod input;
+pub mod known;
 pub mod lab;
 pub mod language;
 pub mod mistakes;
