@@ -12,4 +12,5 @@ pub mod lower;
 pub mod ops;
 pub mod passes;
 pub mod ptx;
+pub mod simt;
 pub mod target;
