@@ -35,16 +35,16 @@ pub struct Tiles(pub [usize; 3], pub usize);
 
 /// Tiles for an element type: 16-bit operands feed tensor cores from large tiles, f32 ones take more room each.
 pub fn tiles<T: Value>() -> Tiles {
-    if size_of::<T>() == 2 { Tiles([128, 128, 64], 8) } else { Tiles([64, 64, 32], 4) }
+    if size_of::<T>() == 2 { Tiles([128, 128, 64], 4) } else { Tiles([64, 64, 32], 4) }
 }
 
-/// The launch of the product, with its grid.
+/// The launch of the product in these tiles, with its grid.
 pub fn product<'a, T: Value>(
     a: &'a DeviceTensor<T>,
     b: &'a DeviceTensor<T>,
     c: &'a mut DeviceTensor<T>,
+    Tiles([m, n, k], warps): Tiles,
 ) -> (Launch<'a>, (usize, usize)) {
-    let Tiles([m, n, k], warps) = tiles::<T>();
     let grid = (c.shape()[1].div_ceil(n), c.shape()[0].div_ceil(m));
     (matmul(a, b, c, m, n, k).config(Config { num_warps: Some(warps), ..Config::default() }), grid)
 }
@@ -67,9 +67,9 @@ impl<T: Value> Problem<T> {
         Ok(Self { shape: [m, n, k], host, a, b, c })
     }
 
-    fn queue(&self, stream: &Stream) -> tile_runtime::Result<()> {
+    fn queue(&self, stream: &Stream, tiles: Tiles) -> tile_runtime::Result<()> {
         let mut c = self.c.clone();
-        let (launch, grid) = product(&self.a, &self.b, &mut c);
+        let (launch, grid) = product(&self.a, &self.b, &mut c, tiles);
         launch.on(stream).launch(grid)
     }
 
@@ -100,17 +100,18 @@ impl<T: Value> Problem<T> {
 /// Multiplies random matrices `[m, k]` and `[k, n]`.
 pub fn check<T: Value>(device: &Device, shape: [usize; 3]) -> Result<Check> {
     let problem = Problem::<T>::new(device, shape)?;
-    problem.queue(&device.default_stream())?;
+    problem.queue(&device.default_stream(), tiles::<T>())?;
     problem.check(1)
 }
 
 /// Times the bf16 product of square matrices of size `n` on a GPU, and checks some rows.
-fn bench(device: &Device, n: usize) -> Result<Check> {
+fn bench(device: &Device, n: usize, tiles: Tiles) -> Result<Check> {
     anyhow::ensure!(device.is_cuda(), "--bench needs a GPU; write --device cuda");
     let problem = Problem::<bf16>::new(device, [n; 3])?;
-    let us = median_us(device, |stream| problem.queue(stream))?;
+    let us = median_us(device, |stream| problem.queue(stream, tiles))?;
     let tflops = 2.0 * (n as f64).powi(3) / us / 1e6;
-    println!("matmul {n}x{n}x{n} bf16: {us:.1} us, {tflops:.1} TFLOP/s");
+    let Tiles(block, warps) = tiles;
+    println!("matmul {n}x{n}x{n} bf16, tiles {block:?}, {warps} warps: {us:.1} us, {tflops:.1} TFLOP/s");
     println!(r#"{{"example":"matmul","shape":"{n}","us":{us:.2},"tflops":{tflops:.2}}}"#);
     problem.check(509)
 }
@@ -129,9 +130,18 @@ struct Cli {
     /// Terms of each sum
     #[arg(short, long, default_value_t = 500)]
     k: usize,
-    /// Time the bf16 product of matrices of size 4096 instead; needs a GPU
+    /// Time the bf16 product of square matrices instead; needs a GPU
     #[arg(long)]
     bench: bool,
+    /// Size of the matrices that --bench multiplies
+    #[arg(long, default_value_t = 4096)]
+    size: usize,
+    /// Tile sizes for --bench: powers of two
+    #[arg(long, num_args = 3, value_names = ["M", "N", "K"])]
+    block: Option<Vec<usize>>,
+    /// Warps of a block for --bench
+    #[arg(long)]
+    warps: Option<usize>,
 }
 
 fn main() -> ExitCode {
@@ -139,7 +149,9 @@ fn main() -> ExitCode {
     let shape = [cli.m, cli.n, cli.k];
     examples::run("matmul", &cli.device, |device| {
         if cli.bench {
-            return Ok(vec![bench(device, 4096)?]);
+            let Tiles(block, warps) = tiles::<bf16>();
+            let block = cli.block.as_deref().map_or(block, |b| [b[0], b[1], b[2]]);
+            return Ok(vec![bench(device, cli.size, Tiles(block, cli.warps.unwrap_or(warps)))?]);
         }
         Ok(vec![check::<bf16>(device, shape)?, check::<f16>(device, shape)?, check::<f32>(device, shape)?])
     })

@@ -75,7 +75,7 @@ pub fn conversions() -> Cases {
         one::<f32, f32>(&mut cases, how("i32"), x, out, |x, out| rounded::<f32, i32>(x, out));
     }
     fn numbers<T: Held + Int>(cases: &mut Cases) {
-        let how = exact(format!("numbers made in the kernel {}", T::NAME), 512, [3, 5, 2]);
+        let how = exact(format!("numbers made in the kernel {}", T::NAME), 512, [3, 5, 1]);
         one::<T, T>(cases, how, plain(&[37, 150], Fill::Wide), plain(&[37, 150], Fill::Wide), |x, out| {
             made(x, out)
         });
