@@ -1,4 +1,4 @@
-//! Assembles every PTX snapshot for each GPU that it is meant for.
+//! Assembles every PTX snapshot, and the forward pass in every default configuration, for each GPU that it is meant for.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,16 +32,17 @@ pub(crate) fn check() -> Result<()> {
     if !installed() {
         bail!("ptxas is not installed: run `cargo xtask ptxas` first");
     }
-    let jobs = jobs()?;
+    let mut jobs = jobs()?;
     if jobs.is_empty() {
         bail!("no PTX snapshots found (files `*.snap` in a folder `snapshots`): nothing was checked");
     }
+    jobs.extend(default_jobs()?);
     let outcomes = assemble_all(&jobs);
     let failed = print(&jobs, &outcomes);
     if failed > 0 {
-        bail!("{failed} of {} PTX snapshots and targets failed", jobs.len());
+        bail!("{failed} of {} texts and targets failed", jobs.len());
     }
-    println!("{} PTX snapshots and targets assembled without warnings or spills", jobs.len());
+    println!("{} texts and targets assembled without warnings or spills", jobs.len());
     Ok(())
 }
 
@@ -65,6 +66,15 @@ fn jobs() -> Result<Vec<Job>> {
         }
     }
     Ok(jobs)
+}
+
+/// The kernels of the forward pass in every default configuration.
+fn default_jobs() -> Result<Vec<Job>> {
+    let texts = super::defaults::texts()?;
+    let jobs = texts.into_iter().flat_map(|(name, ptx)| {
+        arches("sm_80").iter().map(move |&arch| Job { name: name.clone(), ptx: ptx.clone(), arch })
+    });
+    Ok(jobs.collect())
 }
 
 /// The snapshot without insta's header, which stands between two lines of `---`.

@@ -1,6 +1,7 @@
-//! NVIDIA's assembler as a check of the PTX snapshots. It is no part of the product and never needed to build or run.
+//! NVIDIA's assembler as a check of the PTX snapshots and of the forward pass. It is no part of the product and never needed to build or run.
 
 mod check;
+mod defaults;
 mod install;
 mod report;
 
