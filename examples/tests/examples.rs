@@ -154,7 +154,10 @@ fn matmul_on_cpu() {
 fn matmul_as_ptx() {
     fn one<T: Value>([m, n, k]: [usize; 3]) {
         let (a, b, mut c) = (meta::<T>(&[m, k]), meta(&[k, n]), meta(&[m, n]));
-        compiles(&format!("matmul-{}-{m}x{n}x{k}", T::NAME), &matmul::product(&a, &b, &mut c, matmul::tiles::<T>()).0);
+        compiles(
+            &format!("matmul-{}-{m}x{n}x{k}", T::NAME),
+            &matmul::product(&a, &b, &mut c, matmul::tiles::<T>()).0,
+        );
     }
     // Rows of 16-byte multiples and ragged ones.
     for shape in [[256, 256, 256], [130, 33, 101]] {

@@ -45,13 +45,13 @@ pub use stream::Stream;
 pub use strided::Strided;
 pub use tensor::DeviceTensor;
 pub use tensor_any::AnyTensor;
+/// The compiler, for those who look at tile IR and PTX.
+pub use tile_codegen as codegen;
 pub use tile_codegen::compile::Compiled;
 pub use tile_codegen::config::Config;
 pub use tile_codegen::dsl::Staged;
 pub use tile_codegen::ir::Elem;
 pub use tile_codegen::target::Target;
-/// The compiler, for those who look at tile IR and PTX.
-pub use tile_codegen as codegen;
 pub use tile_macros::{tile_fn, tile_kernel};
 
 /// The target that kernels are compiled for on a device; none on the CPU. One target serves every GPU that can be
