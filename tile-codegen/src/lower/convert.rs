@@ -87,7 +87,7 @@ impl LowerCx<'_> {
                 if to == Elem::F32 {
                     return self.f.cvt_with(Ty::F32, int_ty(from), Some(Round::Rn), x).into();
                 }
-                let wide = self.to_odd(from, x);
+                let wide = self.round_to_odd(from, x);
                 self.narrow(to, wide)
             }
             (Class::Int, Class::Int) if from.bytes() == to.bytes() => x,
@@ -108,7 +108,7 @@ impl LowerCx<'_> {
 
     /// An integer as f32, rounded toward zero with the last bit set where that was inexact: another rounding to fewer
     /// bits then is as if there had been one.
-    fn to_odd(&mut self, from: Elem, x: Operand) -> Operand {
+    fn round_to_odd(&mut self, from: Elem, x: Operand) -> Operand {
         let ty = int_ty(from);
         let near = self.f.cvt_with(Ty::F32, ty, Some(Round::Rz), x);
         let back = self.f.cvt_with(ty, Ty::F32, Some(Round::Rzi), near);
@@ -123,7 +123,7 @@ impl LowerCx<'_> {
     }
 
     /// The bits of an element as an unsigned word of its size (`bool` as 0 or 1 in 16 bits), for memory.
-    pub fn to_bits(&mut self, elem: Elem, x: Operand) -> Reg {
+    pub fn raw_bits(&mut self, elem: Elem, x: Operand) -> Reg {
         match elem {
             Elem::Bool => {
                 let pred = self.in_reg(elem, x);

@@ -189,7 +189,7 @@ impl LowerCx<'_> {
         let (ty, _, per_word) = words(elem, values.len());
         let mut srcs: Vec<Operand> = Vec::new();
         for part in values.chunks(per_word) {
-            let bits: Vec<Reg> = part.iter().map(|&x| self.to_bits(elem, x)).collect();
+            let bits: Vec<Reg> = part.iter().map(|&x| self.raw_bits(elem, x)).collect();
             srcs.push(match bits[..] {
                 [low, high] => self.pack2(low, high).into(),
                 _ => bits[0].into(),
