@@ -102,11 +102,11 @@ impl<'a, T: Value> Pass<'a, T> {
             inputs: *inputs,
             shape,
             plan,
-            dt: uninitialized(&device, &padded)?,
-            decay: uninitialized(&device, &padded)?,
-            chunk_states: uninitialized(&device, &[batch, heads, chunks, head_dim, state])?,
-            y: uninitialized(&device, &[batch, tokens, heads, head_dim])?,
-            final_states: uninitialized(&device, &[batch, heads, head_dim, state])?,
+            dt: uninitialized(device, &padded)?,
+            decay: uninitialized(device, &padded)?,
+            chunk_states: uninitialized(device, &[batch, heads, chunks, head_dim, state])?,
+            y: uninitialized(device, &[batch, tokens, heads, head_dim])?,
+            final_states: uninitialized(device, &[batch, heads, head_dim, state])?,
         })
     }
 
@@ -219,15 +219,15 @@ fn check<T: Element>(inputs: &Inputs<'_, T>) -> Result<Shape> {
         }
     }
     let device = inputs.x.device();
-    fits("dt", inputs.dt, &[batch, tokens, heads], &device)?;
-    fits("a", inputs.a, &[heads], &device)?;
-    fits("b", inputs.b, &[batch, tokens, groups, state], &device)?;
-    fits("c", inputs.c, &[batch, tokens, groups, state], &device)?;
+    fits("dt", inputs.dt, &[batch, tokens, heads], device)?;
+    fits("a", inputs.a, &[heads], device)?;
+    fits("b", inputs.b, &[batch, tokens, groups, state], device)?;
+    fits("c", inputs.c, &[batch, tokens, groups, state], device)?;
     if let Some(d) = inputs.d {
-        fits("d", d, &[heads], &device)?;
+        fits("d", d, &[heads], device)?;
     }
     if let Some(initial) = inputs.initial_states {
-        fits("initial_states", initial, &[batch, heads, head_dim, state], &device)?;
+        fits("initial_states", initial, &[batch, heads, head_dim, state], device)?;
     }
     Ok(Shape { batch, tokens, groups, heads, head_dim, state })
 }
