@@ -1,6 +1,6 @@
 //! The Mamba-2 forward pass.
 //!
-//! [`reference`] defines it; every other implementation is measured against that one, within the limits of
+//! [`mod@reference`] defines it; every other implementation is measured against that one, within the limits of
 //! [`tolerance`].
 
 pub mod case;

@@ -1,6 +1,6 @@
 //! The three kernels of the forward pass, one file each, with their mathematics.
 //!
-//! Notation: for one batch element and head, `x_t` [head_dim], `B_t`, `C_t` [state], `dt_t` and `A` scalars. The
+//! Notation: for one batch element and head, `x_t` `[head_dim]`, `B_t`, `C_t` `[state]`, `dt_t` and `A` scalars. The
 //! recurrence is
 //!
 //! ```text
