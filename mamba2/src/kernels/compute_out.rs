@@ -73,8 +73,12 @@ pub fn compute_out<T: MmaOperand + Storable>(
         x.reshape((block_tokens, block_head_dim))
     };
 
-    // Blocks left of the diagonal, then the one on it.
-    if parts > 1 {
+    // Blocks left of the diagonal, of which two parts have at most one; then the block on it.
+    if parts == 2 {
+        if part > 0 {
+            out = mma(weights(rows - 1).cast::<T>(), load_x(rows - 1), out);
+        }
+    } else if parts > 2 {
         for column in 0..part {
             let columns = chunk_idx * parts + column;
             out = mma(weights(columns).cast::<T>(), load_x(columns), out);
