@@ -161,6 +161,8 @@ fn check_line(
     let need = need(&line.inst);
     if target.number < need.sm {
         report(format!("needs sm_{}, the target is {target}", need.sm));
+    } else if need.specific && (target.number != need.sm || !target.specific) {
+        report(format!("needs exactly sm_{}a, the target is {target}", need.sm));
     }
     line.inst.for_each_operand(|slot| {
         if let Err(message) = check_slot(slot) {
@@ -230,6 +232,7 @@ fn check_symbols(kernel: &Kernel, inst: &Inst, report: &mut dyn FnMut(String)) {
             check(dst.base);
             check(src.base);
         }
+        Inst::Hopper(inst) => inst.addresses().iter().for_each(|(_, addr)| check(addr.base)),
         _ => {}
     }
 }

@@ -100,10 +100,11 @@ pub(super) fn check_form(inst: &Inst) -> Result<(), String> {
         | Inst::CpAsyncCommit
         | Inst::CpAsyncWait(_)
         | Inst::CpAsyncWaitAll => Ok(()),
+        Inst::Hopper(inst) => inst.check_form(),
     }
 }
 
-fn require(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn require(ok: bool, message: impl FnOnce() -> String) -> Result<(), String> {
     if ok { Ok(()) } else { Err(message()) }
 }
 
@@ -219,7 +220,7 @@ fn check_vector(ty: Ty, count: usize) -> Result<(), String> {
 }
 
 /// The symbols live in one space each, and offsets have 32 bits.
-fn check_base(space: Space, addr: Addr) -> Result<(), String> {
+pub(super) fn check_base(space: Space, addr: Addr) -> Result<(), String> {
     let ok = match addr.base {
         AddrBase::Reg(_) => space != Space::Param,
         AddrBase::Param(_) => space == Space::Param,

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::hopper::Hopper;
 use super::ops::*;
 use super::reg::*;
 
@@ -135,6 +136,9 @@ pub enum Inst {
     CpAsyncWait(u32),
     /// `cp.async.wait_all` (9.7.9.25).
     CpAsyncWaitAll,
+
+    /// An instruction that came with Hopper.
+    Hopper(Hopper),
 }
 
 impl Inst {

@@ -5,6 +5,7 @@
 //! | `reg.rs` | register classes, types, operands, addresses |
 //! | `ops.rs` | modifiers of instructions as enums with their spelling |
 //! | `inst.rs` | the instructions |
+//! | `hopper.rs` | the instructions that came with Hopper; `hopper_*.rs` are their operands, texts and builder |
 //! | `visit.rs` | which operands an instruction writes and reads, and their types |
 //! | `module.rs` | modules, kernels, parameters, lines, targets |
 //! | `func.rs` | the builder of a kernel's body |
@@ -28,6 +29,10 @@ mod defined;
 mod fold;
 mod forms;
 mod func;
+mod hopper;
+mod hopper_build;
+mod hopper_print;
+mod hopper_visit;
 mod inst;
 mod memory;
 mod module;
@@ -43,6 +48,7 @@ mod visit;
 pub use check::{CheckError, check_kernel, check_module};
 pub use fold::{int_bin, int_un, wrap};
 pub use func::FuncBuilder;
+pub use hopper::{Coords, Hopper, Wgmma, WgmmaA};
 pub use inst::{Inst, Regs};
 pub use module::{Kernel, Line, Module, Param, ParamKind, Shared, Sm};
 pub use ops::*;

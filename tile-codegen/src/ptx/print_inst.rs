@@ -43,7 +43,7 @@ impl Numbers {
         self.counts[class as usize]
     }
 
-    fn reg(&self, reg: Reg) -> String {
+    pub(super) fn reg(&self, reg: Reg) -> String {
         let number = self.regs[reg.class as usize][reg.id as usize].expect("every register was numbered");
         format!("{}{number}", reg.class.prefix())
     }
@@ -52,7 +52,7 @@ impl Numbers {
         format!("$L{}", self.labels[label.0 as usize].expect("every label was numbered"))
     }
 
-    fn op(&self, operand: Operand, ty: Ty) -> String {
+    pub(super) fn op(&self, operand: Operand, ty: Ty) -> String {
         match operand {
             Operand::Reg(reg) => self.reg(reg),
             Operand::Imm(value) => literal(value, ty),
@@ -62,18 +62,18 @@ impl Numbers {
         }
     }
 
-    fn ops(&self, operands: &[Operand], ty: Ty) -> String {
+    pub(super) fn ops(&self, operands: &[Operand], ty: Ty) -> String {
         let texts: Vec<String> = operands.iter().map(|&operand| self.op(operand, ty)).collect();
         texts.join(", ")
     }
 
     /// Registers in braces.
-    fn list(&self, regs: &[Reg]) -> String {
+    pub(super) fn list(&self, regs: &[Reg]) -> String {
         let texts: Vec<String> = regs.iter().map(|&reg| self.reg(reg)).collect();
         format!("{{{}}}", texts.join(", "))
     }
 
-    fn addr(&self, addr: Addr, params: &[Param]) -> String {
+    pub(super) fn addr(&self, addr: Addr, params: &[Param]) -> String {
         let base = match addr.base {
             AddrBase::Reg(reg) => self.reg(reg),
             AddrBase::Param(index) => match params.get(index as usize) {
@@ -179,6 +179,7 @@ impl Numbers {
             Inst::CpAsyncCommit => "cp.async.commit_group".to_string(),
             Inst::CpAsyncWait(groups) => format!("cp.async.wait_group {groups}"),
             Inst::CpAsyncWaitAll => "cp.async.wait_all".to_string(),
+            Inst::Hopper(inst) => self.hopper(inst, params),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::hopper::Hopper;
 use super::inst::Inst;
 use super::module::{Module, Sm};
 use super::ops::*;
@@ -29,10 +30,12 @@ pub struct Need {
     pub version: Version,
     /// The lowest architecture, as ten times the compute capability.
     pub sm: u32,
+    /// Whether it must be exactly that architecture, as in `sm_90a`.
+    pub specific: bool,
 }
 
 const fn at(major: u32, minor: u32, sm: u32) -> Need {
-    Need { version: Version { major, minor }, sm }
+    Need { version: Version { major, minor }, sm, specific: false }
 }
 
 /// What every target here has: PTX ISA 7.0 brought sm_80 with `cp.async`, `mma` on bf16 and tf32, `redux.sync`,
@@ -40,6 +43,11 @@ const fn at(major: u32, minor: u32, sm: u32) -> Need {
 const BASE: Need = at(7, 0, 80);
 /// The cluster scope, `stmatrix` and the rest of bf16 came with sm_90.
 const HOPPER: Need = at(7, 8, 90);
+
+/// The rest of Hopper: "introduced in PTX ISA version 8.0, requires sm_90".
+const BULK: Need = at(8, 0, 90);
+/// Products of warpgroups and register budgets: "requires sm_90a".
+const WARPGROUP: Need = Need { specific: true, ..BULK };
 
 /// The lowest version that knows the target (PTX ISA, release notes).
 fn target_version(target: Sm) -> Version {
@@ -71,7 +79,43 @@ pub fn need(inst: &Inst) -> Need {
         Inst::Mov { src: Operand::Special(SpecialReg::ClusterCtaRank), .. } => HOPPER,
         // "stmatrix introduced in PTX ISA version 7.8, requires sm_90".
         Inst::Stmatrix { .. } => HOPPER,
+        Inst::Hopper(inst) => hopper_need(inst),
         _ => BASE,
+    }
+}
+
+/// mbarriers are older, but not the forms that say `.shared::cta` and their ordering.
+fn hopper_need(inst: &Hopper) -> Need {
+    match inst {
+        Hopper::MbarrierInit { .. } | Hopper::MbarrierInval { .. } | Hopper::CpAsyncMbarrierArrive { .. } => {
+            at(7, 8, 80)
+        }
+        Hopper::MbarrierArrive { count: None, .. } => at(8, 0, 80),
+        Hopper::MbarrierWait { blocking: false, .. } => at(8, 0, 80),
+        Hopper::MbarrierArrive { count: Some(_), .. }
+        | Hopper::MbarrierWait { blocking: true, .. }
+        | Hopper::MbarrierArriveExpectTx { .. }
+        | Hopper::MbarrierExpectTx { .. }
+        | Hopper::BulkLoad { .. }
+        | Hopper::BulkStore { .. }
+        | Hopper::TensorLoad { .. }
+        | Hopper::TensorStore { .. }
+        | Hopper::BulkCommit
+        | Hopper::BulkWait { .. }
+        | Hopper::PrefetchTensorMap { .. }
+        | Hopper::FenceProxyAsync { .. }
+        | Hopper::FenceMbarrierInit
+        | Hopper::Elect { .. } => BULK,
+        // "griddepcontrol introduced in PTX ISA version 7.8, requires sm_90".
+        Hopper::GridDepWait | Hopper::GridDepLaunch => HOPPER,
+        Hopper::WgmmaFence
+        | Hopper::Wgmma(_)
+        | Hopper::WgmmaCommit
+        | Hopper::WgmmaWait(_)
+        | Hopper::SetMaxNReg { .. } => WARPGROUP,
+        Hopper::ParamAddr { .. } => BASE,
+        // "cvta.param introduced in PTX ISA version 7.7".
+        Hopper::CvtaParam { .. } => at(7, 7, 80),
     }
 }
 

@@ -155,6 +155,7 @@ impl Inst {
             | Inst::CpAsyncCommit
             | Inst::CpAsyncWait(_)
             | Inst::CpAsyncWaitAll => {}
+            Inst::Hopper(inst) => inst.visit(s),
         }
     }
 
@@ -271,20 +272,20 @@ fn sub_word(ty: Ty) -> Want {
     if ty.bits() == 8 { Want::AtLeast(ty) } else { Want::Ty(ty) }
 }
 
-struct Slots<'a> {
+pub(super) struct Slots<'a> {
     f: &'a mut dyn FnMut(Slot),
 }
 
 impl Slots<'_> {
-    fn push(&mut self, role: Role, operand: Operand, want: Want) {
+    pub(super) fn push(&mut self, role: Role, operand: Operand, want: Want) {
         (self.f)(Slot { role, operand, want });
     }
 
-    fn def(&mut self, reg: Reg, ty: Ty) {
+    pub(super) fn def(&mut self, reg: Reg, ty: Ty) {
         self.push(Role::Def, reg.into(), Want::Ty(ty));
     }
 
-    fn using(&mut self, operand: impl Into<Operand>, ty: Ty) {
+    pub(super) fn using(&mut self, operand: impl Into<Operand>, ty: Ty) {
         self.push(Role::Use, operand.into(), Want::Ty(ty));
     }
 
@@ -293,7 +294,7 @@ impl Slots<'_> {
         sources.iter().for_each(|&source| self.using(source, ty));
     }
 
-    fn addr(&mut self, addr: Addr, bits: u32) {
+    pub(super) fn addr(&mut self, addr: Addr, bits: u32) {
         if let AddrBase::Reg(reg) = addr.base {
             self.push(Role::Use, reg.into(), Want::Base(bits));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::ptx::Inst;
+use crate::ptx::{Hopper, Inst};
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
@@ -88,7 +88,35 @@ impl Class {
             | Inst::BarWarpSync { .. }
             | Inst::Membar { .. }
             | Inst::Fence { .. } => Class::Barrier,
+            Inst::Hopper(inst) => Class::of_hopper(inst),
             Inst::Label(_) | Inst::Bra { .. } | Inst::Ret | Inst::Exit | Inst::Trap => Class::Control,
+        }
+    }
+}
+
+impl Class {
+    fn of_hopper(inst: &Hopper) -> Class {
+        match inst {
+            Hopper::ParamAddr { .. } | Hopper::CvtaParam { .. } => Class::Move,
+            Hopper::Elect { .. } => Class::Warp,
+            Hopper::Wgmma(_) | Hopper::WgmmaFence | Hopper::WgmmaCommit | Hopper::WgmmaWait(_) => Class::Matrix,
+            Hopper::BulkLoad { .. }
+            | Hopper::BulkStore { .. }
+            | Hopper::TensorLoad { .. }
+            | Hopper::TensorStore { .. }
+            | Hopper::BulkCommit
+            | Hopper::BulkWait { .. }
+            | Hopper::PrefetchTensorMap { .. }
+            | Hopper::CpAsyncMbarrierArrive { .. } => Class::Async,
+            Hopper::MbarrierInit { .. }
+            | Hopper::MbarrierInval { .. }
+            | Hopper::MbarrierArrive { .. }
+            | Hopper::MbarrierArriveExpectTx { .. }
+            | Hopper::MbarrierExpectTx { .. }
+            | Hopper::MbarrierWait { .. }
+            | Hopper::FenceProxyAsync { .. }
+            | Hopper::FenceMbarrierInit => Class::Barrier,
+            Hopper::SetMaxNReg { .. } | Hopper::GridDepWait | Hopper::GridDepLaunch => Class::Control,
         }
     }
 }

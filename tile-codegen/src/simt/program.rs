@@ -17,6 +17,9 @@ pub enum ProgramError {
     /// Blocks are too large.
     #[error("{0} threads in a block; expected a multiple of 32, at most 1024")]
     Threads(u32),
+    /// The executor has no meaning for an instruction yet.
+    #[error("the executor does not run instructions of Hopper yet: `{0}`")]
+    Hopper(String),
 }
 
 /// One instruction.
@@ -72,6 +75,9 @@ impl Program {
         let place = |label: Label| kernel.lines.iter().position(|line| line.inst == Inst::Label(label));
         let lines = kernel.lines.iter().map(|line| numbers.line(line, place)).collect();
         let (texts, first_line) = body_text(module, kernel);
+        if let Some(at) = kernel.lines.iter().position(|line| matches!(line.inst, Inst::Hopper(_))) {
+            return Err(ProgramError::Hopper(texts[at].clone()));
+        }
         Ok(Program {
             lines,
             first: numbers.first,

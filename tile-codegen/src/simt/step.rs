@@ -286,6 +286,7 @@ impl Step<'_, '_> {
             Inst::CpAsyncCommit => self.copy_commit(),
             Inst::CpAsyncWait(pending) => self.copy_wait(*pending as usize),
             Inst::CpAsyncWaitAll => self.copy_wait_all(),
+            Inst::Hopper(_) => unreachable!("`Program::new` refuses instructions of Hopper"),
         }
     }
 

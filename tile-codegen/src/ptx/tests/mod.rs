@@ -3,4 +3,5 @@
 mod builder;
 mod faults;
 mod forms;
+mod hopper;
 mod text;
