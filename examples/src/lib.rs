@@ -24,7 +24,7 @@ pub type Result<T> = anyhow::Result<T>;
 /// The option that every example has.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DeviceOption {
-    /// Where to run: best, cpu, cuda or cuda:N
+    /// Where to run: best, cpu, cuda, cuda:N or ptx:sm_80
     #[arg(long, default_value = "best")]
     device: String,
 }
@@ -37,7 +37,7 @@ impl DeviceOption {
     pub fn open(&self) -> Result<Device> {
         match self.device.as_str() {
             "best" => Ok(Device::best()),
-            "meta" => anyhow::bail!("the meta device runs nothing; write best, cpu, cuda or cuda:N"),
+            "meta" => anyhow::bail!("the meta device runs nothing; write best, cpu, cuda, cuda:N or ptx:sm_80"),
             name => Ok(Device::parse(name)?),
         }
     }

@@ -45,14 +45,14 @@ pub(crate) struct ShowRequest<'a> {
 }
 
 impl Engine {
-    /// Opens `best`, `cpu`, `cuda` or `cuda:N`.
+    /// Opens `best`, `cpu`, `cuda`, `cuda:N` or `ptx:sm_80`.
     pub(crate) fn open(device: &str) -> Result<Engine> {
         let device = match device {
             "best" => Device::best(),
             name => Device::parse(name)?,
         };
         if device.is_meta() {
-            return Err("the meta device runs nothing; write best, cpu, cuda or cuda:N".into());
+            return Err("the meta device runs nothing; write best, cpu, cuda, cuda:N or ptx:sm_80".into());
         }
         Ok(Engine { device })
     }
@@ -69,11 +69,19 @@ impl Engine {
 
     /// The device as users know it, such as "NVIDIA H200 (cuda:0)" or "CPU, 8 threads".
     pub(crate) fn device_name(&self) -> String {
+        let threads = self.device.multiprocessors();
         if self.is_gpu() {
             format!("{} ({})", self.device.name(), self.device)
+        } else if self.device.is_ptx_executor() {
+            format!("PTX executor, {threads} threads ({})", self.device)
         } else {
-            format!("CPU, {} threads", self.device.multiprocessors())
+            format!("CPU, {threads} threads")
         }
+    }
+
+    /// What kernels did so far, as a table, if the device is a PTX executor.
+    pub(crate) fn counts(&self) -> Option<String> {
+        self.device.executor_counts().map(|counts| counts.to_string())
     }
 
     /// The target that kernels are compiled for, such as "sm_80".

@@ -8,4 +8,5 @@ pub mod lab;
 pub mod language;
 pub mod mistakes;
 mod readme;
+pub mod small;
 pub mod tolerance;

@@ -3,12 +3,9 @@
 //! `cargo xtask bless` rewrites them after an intended change; `cargo xtask ptxas --check` assembles those of PTX.
 
 use mamba2::case::Dtype;
-use mamba2::problem::Shape;
 use tile_runtime::prelude::*;
 use tile_tests::mistakes;
-
-/// The shape that the article measures: batch 4, 16384 tokens, 8 heads of 64, state 128.
-const SEED: Shape = Shape { batch: 4, tokens: 16384, groups: 1, heads: 8, head_dim: 64, state: 128 };
+use tile_tests::small::{SEED, add, padded, product, running_sum, softmax, transpose_tiles};
 
 fn mamba(kernel: &str, stage: &str, dtype: Dtype) -> String {
     mamba2::show(kernel, "sm_80", stage, SEED, dtype, None).expect("the kernel compiles")
@@ -33,42 +30,6 @@ fn tile_ir_of_mamba2() {
             mamba("fwd_pass_state", stage, Dtype::BF16)
         );
     }
-}
-
-#[tile_kernel]
-fn add(x: Tensor<f32, 1>, y: Tensor<f32, 1>, out: TensorMut<f32, 1>) {
-    store(out, (bid(0),), load(x, (bid(0),), (1024,)) + load(y, (bid(0),), (1024,)));
-}
-
-#[tile_kernel]
-fn softmax(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
-    let t = load_with(x, (bid(0), 0), (4, 1024), f32::NEG_INFINITY);
-    let e = exp(t - t.max_keepdims(1));
-    store(out, (bid(0), 0), e / e.sum_keepdims(1));
-}
-
-#[tile_kernel]
-fn running_sum(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
-    store(out, (bid(0), 0), load(x, (bid(0), 0), (4, 512)).cumsum(1));
-}
-
-#[tile_kernel]
-fn product(x: Tensor<bf16, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>) {
-    let mut acc = zeros::<f32>((64, 64));
-    for k in 0..cdiv(x.dim(1), 64) {
-        acc = mma(load(x, (bid(1), k), (64, 64)), load(y, (k, bid(0)), (64, 64)), acc);
-    }
-    store(out, (bid(1), bid(0)), acc);
-}
-
-#[tile_kernel]
-fn transpose_tiles(x: Tensor<bf16, 2>, out: TensorMut<bf16, 2>) {
-    store(out, (bid(0), bid(1)), load(x, (bid(1), bid(0)), (64, 64)).transpose());
-}
-
-#[tile_kernel]
-fn padded(x: Tensor<f16, 2>, out: TensorMut<f16, 1>) {
-    store(out, (bid(0),), load_with(x, (bid(0), 0), (16, 64), -1.5).max(1));
 }
 
 fn meta<T: HostElement>(shape: &[usize]) -> DeviceTensor<T> {

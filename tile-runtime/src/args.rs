@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use tile_codegen::dsl::private::{KernelSource, Params};
 use tile_codegen::ir::{Elem, TensorFacts};
 
+use crate::cpu_buffer::CpuBuffer;
 use crate::facts::{self, PackedFacts};
 use crate::tensor_any::AnyTensor;
 
@@ -63,6 +64,13 @@ pub(crate) struct TensorArg<'a> {
     /// The rank that the parameter declares.
     pub(crate) rank: usize,
     facts: PackedFacts,
+}
+
+impl<'a> TensorArg<'a> {
+    /// The tensor's memory, for launches that run in this process.
+    pub(crate) fn host(&self) -> &'a CpuBuffer {
+        self.tensor.storage().cpu().expect("the arguments are in the CPU's memory")
+    }
 }
 
 /// The arguments of a launch, in the order of the parameters.

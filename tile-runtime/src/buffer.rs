@@ -54,7 +54,7 @@ impl Storage {
     /// The host or the device is out of memory.
     pub fn zeroed(device: &Device, bytes: usize) -> Result<Arc<Self>> {
         let memory = match device.inner() {
-            Kind::Cpu => Memory::Cpu(CpuBuffer::zeroed(bytes)?),
+            Kind::Cpu | Kind::Executor(_) => Memory::Cpu(CpuBuffer::zeroed(bytes)?),
             Kind::Meta => Memory::Meta { bytes },
             Kind::Cuda(cuda) => Memory::Cuda(CudaBuffer::zeroed(cuda, bytes)?),
         };
@@ -64,7 +64,7 @@ impl Storage {
     /// Memory that holds a copy of `host`.
     pub(crate) fn from_host(device: &Device, host: CpuBuffer) -> Result<Arc<Self>> {
         let memory = match device.inner() {
-            Kind::Cpu => Memory::Cpu(host),
+            Kind::Cpu | Kind::Executor(_) => Memory::Cpu(host),
             Kind::Meta => Memory::Meta { bytes: host.bytes() },
             Kind::Cuda(cuda) => {
                 let bytes = host.bytes();
@@ -96,7 +96,7 @@ impl Storage {
         }
     }
 
-    /// The memory, if it is the CPU's.
+    /// The memory, if it is the CPU's, as that of a PTX executor is too.
     pub fn cpu(&self) -> Option<&CpuBuffer> {
         match &self.memory {
             Memory::Cpu(buffer) => Some(buffer),

@@ -1,15 +1,20 @@
-//! Devices: the CPU, NVIDIA GPUs, and `meta`, where tensors have shapes but no elements.
+//! Devices: the CPU, NVIDIA GPUs, the PTX executor, and `meta`, where tensors have shapes but no elements.
 
 use std::sync::{Arc, Once};
 
+use tile_codegen::simt::Counts;
+use tile_codegen::target::Target;
+
 use crate::cuda::{self, CudaDevice, Limits};
 use crate::error::{Error, Result};
+use crate::executor::{Executor, ExecutorOptions};
 use crate::stream::Stream;
 
 /// Oldest compute capability that generated code runs on.
 const OLDEST_CAPABILITY: (u32, u32) = (8, 0);
 
-/// Where tensors live and kernels run. Cheap to clone, usable from any thread; two handles of one GPU are equal.
+/// Where tensors live and kernels run. Cheap to clone, usable from any thread; two handles of one GPU are equal, and so
+/// are clones of one PTX executor.
 #[derive(Clone)]
 pub struct Device(Kind);
 
@@ -18,6 +23,7 @@ pub(crate) enum Kind {
     Cpu,
     Meta,
     Cuda(Arc<CudaDevice>),
+    Executor(Arc<Executor>),
 }
 
 /// The kind of a [`Device`].
@@ -32,6 +38,11 @@ pub enum DeviceKind {
     },
     /// No device: shapes without elements, to inspect generated code.
     Meta,
+    /// The processor, which executes the PTX of kernels.
+    PtxExecutor {
+        /// The target that kernels are compiled for.
+        target: Target,
+    },
 }
 
 impl Device {
@@ -69,6 +80,20 @@ impl Device {
         Self(Kind::Meta)
     }
 
+    /// A device that compiles every kernel for `target` and executes its PTX on the CPU, checking for data races and
+    /// other faults that a GPU hides: [`ExecutorOptions::default`] with [`Device::ptx_executor_with`].
+    pub fn ptx_executor(target: &Target) -> Self {
+        Self::ptx_executor_with(target, ExecutorOptions::default())
+    }
+
+    /// As [`Device::ptx_executor`], with schedules and limits. Tensors live in the CPU's memory. A launch whose kernel has
+    /// a fault is [`Error::Executor`], and changes no tensor.
+    ///
+    /// Every call makes a device of its own, with counts of its own, which equals its clones alone.
+    pub fn ptx_executor_with(target: &Target, options: ExecutorOptions) -> Self {
+        Self(Kind::Executor(Arc::new(Executor::new(*target, options))))
+    }
+
     /// GPU `ordinal` of those that the driver shows, counted from 0.
     ///
     /// # Errors
@@ -86,7 +111,8 @@ impl Device {
         Ok(Self(Kind::Cuda(device)))
     }
 
-    /// The device of a name: `cpu`, `cuda` (the same as `cuda:0`), `cuda:N` or `meta`.
+    /// The device of a name: `cpu`, `cuda` (the same as `cuda:0`), `cuda:N`, `meta`, or `ptx:TARGET` for a new
+    /// [`Device::ptx_executor`], such as `ptx:sm_80`.
     ///
     /// # Errors
     /// [`Error::DeviceName`] for any other text, and as [`Device::cuda`].
@@ -95,6 +121,11 @@ impl Device {
             "cpu" => Ok(Self::cpu()),
             "meta" => Ok(Self::meta()),
             "cuda" => Self::cuda(0),
+            _ if text.starts_with("ptx:") => {
+                let target = Target::by_name(&text["ptx:".len()..]);
+                let target = target.ok_or_else(|| Error::DeviceName { text: text.to_owned() })?;
+                Ok(Self::ptx_executor(&target))
+            }
             _ => {
                 // `parse` alone would take a plus sign.
                 let digits =
@@ -111,15 +142,17 @@ impl Device {
             Kind::Cpu => DeviceKind::Cpu,
             Kind::Meta => DeviceKind::Meta,
             Kind::Cuda(cuda) => DeviceKind::Cuda { ordinal: cuda.ordinal },
+            Kind::Executor(executor) => DeviceKind::PtxExecutor { target: executor.target },
         }
     }
 
-    /// A GPU's product name, or `cpu` or `meta`.
+    /// A GPU's product name, or `cpu`, `meta` or `PTX executor`.
     pub fn name(&self) -> &str {
         match &self.0 {
             Kind::Cpu => "cpu",
             Kind::Meta => "meta",
             Kind::Cuda(cuda) => &cuda.name,
+            Kind::Executor(_) => "PTX executor",
         }
     }
 
@@ -138,11 +171,26 @@ impl Device {
         matches!(self.0, Kind::Meta)
     }
 
+    /// Whether this is a PTX executor.
+    pub fn is_ptx_executor(&self) -> bool {
+        matches!(self.0, Kind::Executor(_))
+    }
+
+    /// What the launches on a PTX executor did so far, all added up: instructions by class, bytes moved, sectors of global
+    /// memory, bank conflicts. Each launch counts once, under its first seed, and not at all if it has faults. None for
+    /// other devices. `Display` shows a table.
+    pub fn executor_counts(&self) -> Option<Counts> {
+        match &self.0 {
+            Kind::Executor(executor) => Some(executor.counts()),
+            Kind::Cpu | Kind::Meta | Kind::Cuda(_) => None,
+        }
+    }
+
     /// What a GPU offers to one kernel; none for other devices.
     pub fn limits(&self) -> Option<Limits> {
         match &self.0 {
             Kind::Cuda(cuda) => Some(cuda.limits),
-            Kind::Cpu | Kind::Meta => None,
+            Kind::Cpu | Kind::Meta | Kind::Executor(_) => None,
         }
     }
 
@@ -151,10 +199,11 @@ impl Device {
         self.limits().map(|limits| limits.compute_capability)
     }
 
-    /// Number of units that run blocks: a GPU's streaming multiprocessors, the CPU's threads, 1 for meta.
+    /// Number of units that run blocks: a GPU's streaming multiprocessors, the CPU's threads (also for
+    /// a PTX executor), 1 for meta.
     pub fn multiprocessors(&self) -> usize {
         match &self.0 {
-            Kind::Cpu => rayon::current_num_threads(),
+            Kind::Cpu | Kind::Executor(_) => rayon::current_num_threads(),
             Kind::Meta => 1,
             Kind::Cuda(cuda) => cuda.limits.multiprocessors,
         }
@@ -171,7 +220,7 @@ impl Device {
     /// A fault of work queued earlier.
     pub fn synchronize(&self) -> Result<()> {
         match &self.0 {
-            Kind::Cpu | Kind::Meta => Ok(()),
+            Kind::Cpu | Kind::Meta | Kind::Executor(_) => Ok(()),
             Kind::Cuda(cuda) => {
                 cuda.context.synchronize().map_err(|error| Error::driver("cuCtxSynchronize", error))
             }
@@ -183,7 +232,7 @@ impl Device {
         Stream::default_of(self)
     }
 
-    /// A new stream. Streams of the CPU run everything at once, in the calling thread.
+    /// A new stream. Streams of the CPU and of a PTX executor run everything at once, in the calling thread.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -198,7 +247,7 @@ impl Device {
     /// [`Error::Driver`].
     pub fn memory_info(&self) -> Result<Option<(usize, usize)>> {
         match &self.0 {
-            Kind::Cpu | Kind::Meta => Ok(None),
+            Kind::Cpu | Kind::Meta | Kind::Executor(_) => Ok(None),
             Kind::Cuda(cuda) => {
                 let info = cuda.context.mem_get_info();
                 info.map(Some).map_err(|error| Error::driver("cuMemGetInfo", error))
@@ -217,7 +266,7 @@ impl Device {
     pub(crate) fn require_cuda(&self, what: &str) -> Result<&Arc<CudaDevice>> {
         match &self.0 {
             Kind::Cuda(cuda) => Ok(cuda),
-            Kind::Cpu | Kind::Meta => Err(Error::Unsupported {
+            Kind::Cpu | Kind::Meta | Kind::Executor(_) => Err(Error::Unsupported {
                 what: format!("{what} on device {self}"),
                 instead: "it needs an NVIDIA GPU; use Device::cuda(0)".to_owned(),
             }),
@@ -227,7 +276,10 @@ impl Device {
 
 impl PartialEq for Device {
     fn eq(&self, other: &Self) -> bool {
-        self.kind() == other.kind()
+        match (&self.0, &other.0) {
+            (Kind::Executor(one), Kind::Executor(other)) => Arc::ptr_eq(one, other),
+            _ => self.kind() == other.kind(),
+        }
     }
 }
 
@@ -240,6 +292,7 @@ impl std::fmt::Display for Device {
             DeviceKind::Cpu => f.write_str("cpu"),
             DeviceKind::Meta => f.write_str("meta"),
             DeviceKind::Cuda { ordinal } => write!(f, "cuda:{ordinal}"),
+            DeviceKind::PtxExecutor { target } => write!(f, "ptx:{}", target.name),
         }
     }
 }

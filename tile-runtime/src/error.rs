@@ -3,6 +3,8 @@
 use cudarc::driver::DriverError;
 use tile_codegen::diag::Diagnostics;
 
+use crate::executor::ExecutorError;
+
 /// Result of every fallible call of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -48,7 +50,9 @@ pub enum Error {
         count: usize,
     },
     /// A device name that cannot be parsed.
-    #[error("unknown device {text:?}: write \"cpu\", \"cuda\", \"cuda:N\" (N counts from 0) or \"meta\"")]
+    #[error(
+        "unknown device {text:?}: write \"cpu\", \"cuda\", \"cuda:N\" (N counts from 0), \"ptx:sm_80\" or \"meta\""
+    )]
     DeviceName {
         /// The text that was given.
         text: String,
@@ -73,6 +77,12 @@ pub enum Error {
     /// A kernel has faults, for the constants and tensors of this launch.
     #[error("{0}")]
     Kernel(Box<KernelError>),
+    /// The PTX executor found faults in a kernel.
+    #[error("{0}")]
+    Executor(Box<ExecutorError>),
+    /// Results that are further from the reference than [`testing`](crate::testing) was told to accept.
+    #[error("{0}")]
+    Mismatch(String),
     /// An argument that does not fit the kernel or the other arguments.
     #[error("argument `{argument}` of kernel `{kernel}`: {problem}; {remedy}")]
     Argument {

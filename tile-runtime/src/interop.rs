@@ -235,7 +235,9 @@ fn home_stream(device: &Device) -> Result<Arc<CudaStream>> {
             cuda.bind()?;
             Ok(cuda.default_queue.raw().clone())
         }
-        Kind::Cpu | Kind::Meta => Err(Error::NoData { what: "a tensor over a cudarc slice".to_owned() }),
+        Kind::Cpu | Kind::Meta | Kind::Executor(_) => {
+            Err(Error::NoData { what: "a tensor over a cudarc slice".to_owned() })
+        }
     }
 }
 

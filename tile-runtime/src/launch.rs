@@ -11,12 +11,12 @@ use tile_codegen::target::Target;
 use crate::args::{ArgList, KernelInfo, StageArgs};
 use crate::buffer::{Access, Use};
 use crate::cache;
-use crate::device::{Device, DeviceKind};
+use crate::device::{Device, DeviceKind, Kind};
 use crate::error::{Error, Result};
 use crate::launch_grid::Grid;
 use crate::specialize::Specialised;
 use crate::stream::Stream;
-use crate::{launch_check, launch_cpu, launch_cuda};
+use crate::{launch_check, launch_cpu, launch_cuda, launch_ptx};
 
 /// A kernel with its arguments: what calling a `#[tile_kernel]` function gives.
 ///
@@ -74,7 +74,7 @@ impl Launch<'_> {
         self
     }
 
-    /// Compiles for `target` instead of the one that suits the GPU.
+    /// Compiles for `target` instead of the one that suits the GPU or that the PTX executor has.
     pub fn target(mut self, target: &Target) -> Self {
         self.target = Some(*target);
         self
@@ -87,7 +87,8 @@ impl Launch<'_> {
     /// Before anything runs: [`Error::Argument`] for an argument that does not fit the kernel, or a tensor that is
     /// written and overlaps another; [`Error::DeviceMismatch`]; [`Error::NoData`] for tensors of the meta device;
     /// [`Error::Shape`] for a grid of more than 2^31 - 1 blocks; [`Error::Kernel`] for faults in the kernel;
-    /// [`Error::Module`]. Then [`Error::Driver`], and a fault of earlier work on the device.
+    /// [`Error::Module`]. Then [`Error::Driver`], and a fault of earlier work on the device; [`Error::Executor`] on a PTX
+    /// executor.
     pub fn launch(&self, grid: impl Into<Grid>) -> Result<()> {
         let device = self.check()?;
         let grid = grid.into().checked(self.info.name)?;
@@ -107,6 +108,20 @@ impl Launch<'_> {
                 let target = self.target.unwrap_or(Target::SM_80);
                 let loaded = kernel.load(&device, &target, &self.config)?;
                 stream.submit(&self.uses(), || launch_cuda::queue(&loaded, &self.args, grid, &stream))
+            }
+            DeviceKind::PtxExecutor { target } => {
+                let Kind::Executor(executor) = device.inner() else { unreachable!("of this kind") };
+                let compiled = kernel.compile(self.target.as_ref().unwrap_or(&target), &self.config)?;
+                let run = launch_ptx::LaunchPtx {
+                    name: self.info.name,
+                    device: &device,
+                    executor,
+                    staged: kernel.staged(),
+                    compiled: &compiled,
+                    args: &self.args,
+                    grid,
+                };
+                stream.submit(&self.uses(), || run.run())
             }
             DeviceKind::Meta => unreachable!("refused above"),
         }

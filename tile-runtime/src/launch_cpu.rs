@@ -18,13 +18,8 @@ const PIECES: u64 = 8;
 /// # Errors
 /// [`Error::Kernel`](crate::Error::Kernel) for a loop whose step is not positive, of the first block that meets one.
 pub(crate) fn run(name: &str, program: &Program, args: &ArgList<'_>, grid: [u32; 3]) -> Result<()> {
-    let memories: SmallVec<[CpuMemory<'_>; 8]> = args
-        .tensors()
-        .map(|(_, arg)| {
-            let buffer = arg.tensor.storage().cpu().expect("the arguments are on the CPU");
-            CpuMemory::new(buffer, arg.tensor.elem())
-        })
-        .collect();
+    let memories: SmallVec<[CpuMemory<'_>; 8]> =
+        args.tensors().map(|(_, arg)| CpuMemory::new(arg.host(), arg.tensor.elem())).collect();
     let mut memory = memories.iter();
     let values: SmallVec<[cpu::Arg<'_>; 8]> = args
         .runtime()

@@ -10,6 +10,7 @@ mod device;
 mod element;
 mod error;
 mod event;
+pub mod executor;
 mod facts;
 mod graph;
 mod interop;
@@ -18,6 +19,7 @@ mod launch_check;
 mod launch_cpu;
 mod launch_cuda;
 mod launch_grid;
+mod launch_ptx;
 mod param;
 mod param_const;
 pub mod prelude;
@@ -26,6 +28,7 @@ mod stream;
 mod strided;
 mod tensor;
 mod tensor_any;
+pub mod testing;
 
 pub use args::ConstKey;
 pub use buffer::{Access, Storage, Use};
@@ -35,6 +38,7 @@ pub use device::{Device, DeviceKind};
 pub use element::Element;
 pub use error::{Error, KernelError, ModuleError, Result};
 pub use event::Event;
+pub use executor::{ExecutorError, ExecutorOptions};
 pub use graph::Graph;
 pub use interop::{BorrowedTensor, BorrowedTensorMut};
 pub use launch::Launch;
@@ -54,10 +58,14 @@ pub use tile_codegen::ir::Elem;
 pub use tile_codegen::target::Target;
 pub use tile_macros::{tile_fn, tile_kernel};
 
-/// The target that kernels are compiled for on a device; none on the CPU. One target serves every GPU that can be
-/// opened.
+/// The target that kernels are compiled for on a device; none on the CPU and the meta device. One target serves every
+/// GPU that can be opened.
 pub fn target_of(device: &Device) -> Option<Target> {
-    device.is_cuda().then_some(Target::SM_80)
+    match device.kind() {
+        DeviceKind::Cuda { .. } => Some(Target::SM_80),
+        DeviceKind::PtxExecutor { target } => Some(target),
+        DeviceKind::Cpu | DeviceKind::Meta => None,
+    }
 }
 
 /// What the kernel attributes expand to. Nothing here is for use by hand.

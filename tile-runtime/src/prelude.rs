@@ -5,5 +5,5 @@ pub use tile_macros::{tile_fn, tile_kernel};
 
 pub use crate::{
     BorrowedTensor, BorrowedTensorMut, Config, ConstParam, Device, DeviceTensor, Element as HostElement,
-    Error, Graph, Grid, KernelParam, Launch, Result, Stream, Target,
+    Error, ExecutorOptions, Graph, Grid, KernelParam, Launch, Result, Stream, Target,
 };

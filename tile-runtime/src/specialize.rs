@@ -144,14 +144,20 @@ fn describe(config: &Config) -> String {
     }
 }
 
+/// The lines around a place, as diagnostics show them.
+pub(crate) fn source_of<'a>(loc: Option<&ir::Loc>, sources: &'a [SourceText]) -> Option<diag::Source<'a>> {
+    let text = loc.and_then(|loc| sources.iter().find(|source| source.contains(loc)))?;
+    Some((text.first_line, text.text.as_str()))
+}
+
 fn kernel_error(name: &str, phase: &str, faults: Diagnostics, sources: &[SourceText]) -> Error {
     let rendered: Vec<_> = faults
         .iter()
         .map(|fault| {
-            let lines = fault.loc.as_ref().and_then(|loc| sources.iter().find(|s| s.contains(loc)));
+            let lines = source_of(fault.loc.as_ref(), sources);
             let mut one = Diagnostics::default();
             one.push(fault.clone());
-            diag::render(&one, |_| lines.map(|s| (s.first_line, s.text.as_str())))
+            diag::render(&one, |_| lines)
         })
         .collect();
     Error::Kernel(Box::new(KernelError {

@@ -13,8 +13,8 @@ use crate::event::Event;
 /// A queue of work on one device. Clones are the same stream. Usable from any thread.
 ///
 /// Work on one stream runs in order. Work on different streams of a GPU may overlap, except that buffers are
-/// respected: work that uses a buffer waits for the earlier work that it conflicts with. On the CPU every piece of
-/// work is done when the call returns.
+/// respected: work that uses a buffer waits for the earlier work that it conflicts with. On the CPU and a PTX executor
+/// every piece of work is done when the call returns.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
@@ -24,7 +24,7 @@ pub struct Stream {
 impl Stream {
     pub(crate) fn default_of(device: &Device) -> Self {
         let queue = match device.inner() {
-            Kind::Cpu | Kind::Meta => None,
+            Kind::Cpu | Kind::Meta | Kind::Executor(_) => None,
             Kind::Cuda(cuda) => Some(cuda.default_queue.clone()),
         };
         Self { device: device.clone(), queue }
@@ -32,7 +32,7 @@ impl Stream {
 
     pub(crate) fn new_on(device: &Device) -> Result<Self> {
         let queue = match device.inner() {
-            Kind::Cpu | Kind::Meta => None,
+            Kind::Cpu | Kind::Meta | Kind::Executor(_) => None,
             Kind::Cuda(cuda) => Some(Arc::new(CudaQueue::create(&cuda.context, false)?)),
         };
         Ok(Self { device: device.clone(), queue })

@@ -1,7 +1,7 @@
 //! Behaviour without a GPU: explicit requests are errors that say what to do, everything else runs on the CPU.
 
 use tile_runtime::cuda::driver_version;
-use tile_runtime::{Device, DeviceKind, Error, Graph};
+use tile_runtime::{Device, DeviceKind, Error, Graph, Target};
 
 #[test]
 fn best_is_the_cpu_exactly_when_no_gpu_opens() {
@@ -43,7 +43,11 @@ fn asking_again_and_from_other_threads_gives_the_same_answer() {
 
 #[test]
 fn names_parse_and_print() {
-    for (text, kind) in [("cpu", DeviceKind::Cpu), ("meta", DeviceKind::Meta)] {
+    for (text, kind) in [
+        ("cpu", DeviceKind::Cpu),
+        ("meta", DeviceKind::Meta),
+        ("ptx:sm_80", DeviceKind::PtxExecutor { target: Target::SM_80 }),
+    ] {
         let device = Device::parse(text).expect("a device name");
         assert_eq!(device.kind(), kind);
         assert_eq!(device.to_string(), text);
@@ -57,6 +61,9 @@ fn names_parse_and_print() {
         "cuda:+1",
         "cuda:x",
         "cuda: 0",
+        "ptx",
+        "ptx:",
+        "ptx:sm_70",
         "cuda:99999999999999999999999",
     ] {
         let error = Device::parse(text).expect_err(text);

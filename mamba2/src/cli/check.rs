@@ -12,7 +12,7 @@ pub(crate) struct Args {
     /// Golden files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Where to run: best, cpu, cuda or cuda:N
+    /// Where to run: best, cpu, cuda, cuda:N, or ptx:sm_80 to execute the PTX on the CPU with checks for races and others
     #[arg(long, default_value = "best")]
     device: String,
     /// Tokens of one chunk instead of the number that the file asks for

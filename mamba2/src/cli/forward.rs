@@ -15,7 +15,7 @@ const DEFAULT_SHAPE: &str = "m130m";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to run: best, cpu, cuda or cuda:N
+    /// Where to run: best, cpu, cuda, cuda:N, or ptx:sm_80 to execute the PTX on the CPU with checks for races and others
     #[arg(long, default_value = "best")]
     device: String,
     #[command(flatten)]
@@ -67,6 +67,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         text::errors(&errors, &limits),
         expected.len()
     );
+    if let Some(counts) = engine.counts() {
+        println!("\nof both runs together:\n{counts}");
+    }
     Ok(passed)
 }
 

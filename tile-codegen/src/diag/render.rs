@@ -19,6 +19,13 @@ pub fn render<'a>(diagnostics: &Diagnostics, source: impl Fn(&str) -> Option<Sou
     texts.join("\n\n")
 }
 
+/// Renders a fault that has no code: its title, its place as [`render`] shows it, and notes.
+pub fn render_fault(title: &str, loc: Option<&Loc>, notes: &[String], source: Option<Source<'_>>) -> String {
+    let place = loc.map(|loc| place(loc, None, source));
+    let notes = notes.iter().map(|note| Element::from(Level::NOTE.message(note.as_str())));
+    Renderer::plain().render(&[Level::ERROR.primary_title(title).elements(place.into_iter().chain(notes))])
+}
+
 fn render_one<'a>(diagnostic: &Diagnostic, source: &impl Fn(&str) -> Option<Source<'a>>) -> String {
     let code = diagnostic.code.to_string();
     let place = diagnostic.loc.as_ref().map(|loc| place(loc, diagnostic.label(), source(&loc.file)));
