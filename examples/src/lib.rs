@@ -37,7 +37,9 @@ impl DeviceOption {
     pub fn open(&self) -> Result<Device> {
         match self.device.as_str() {
             "best" => Ok(Device::best()),
-            "meta" => anyhow::bail!("the meta device runs nothing; write best, cpu, cuda, cuda:N or ptx:sm_80"),
+            "meta" => {
+                anyhow::bail!("the meta device runs nothing; write best, cpu, cuda, cuda:N or ptx:sm_80")
+            }
             name => Ok(Device::parse(name)?),
         }
     }
