@@ -19,7 +19,7 @@ const ELEMENTS_A_THREAD: usize = 128;
 enum Mode {
     /// It runs on the CPU.
     Cpu,
-    /// It runs on a GPU, with so many warps.
+    /// It runs on a GPU or a PTX executor, with so many warps.
     Gpu(usize),
     /// It is compiled for `sm_80`, with so many warps.
     Compile(usize),
@@ -113,12 +113,7 @@ impl Cases {
             for warps in case.warps(number, all) {
                 let found = case.attempt(gpu, Mode::Gpu(warps));
                 report.runs += 1;
-                let fault = match (&expected, found) {
-                    (Err(error), _) => Some(format!("the CPU refuses it: {error}")),
-                    (Ok(_), Err(error)) => Some(error),
-                    (Ok(expected), Ok(found)) => case.differences(&found, expected),
-                };
-                if let Some(fault) = fault {
+                if let Some(fault) = case.fault(&expected, found) {
                     report.fail(format!("{} with {warps} warps: {fault}", case.name));
                 }
                 if let Err(error) = gpu.synchronize() {
@@ -126,6 +121,22 @@ impl Cases {
                     report.lost_at = Some(number);
                     return report;
                 }
+            }
+        }
+        report
+    }
+
+    /// Runs every `step`-th case on a PTX executor, with one number of warps, another for the next case, and compares with
+    /// the CPU.
+    pub fn execute(&self, step: usize) -> Report {
+        let executor = Device::ptx_executor(&Target::SM_80);
+        let mut report = Report::default();
+        for (number, case) in self.list.iter().enumerate().step_by(step) {
+            let warps = case.warps(number, false)[0];
+            let expected = case.attempt(&Device::cpu(), Mode::Cpu);
+            report.runs += 1;
+            if let Some(fault) = case.fault(&expected, case.attempt(&executor, Mode::Gpu(warps))) {
+                report.fail(format!("{} with {warps} warps: {fault}", case.name));
             }
         }
         report
@@ -179,6 +190,19 @@ impl Case {
                 let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
                 Err(format!("panic: {}", text.unwrap_or_default()))
             }
+        }
+    }
+
+    /// What is wrong with a run, in words; none if all is well.
+    fn fault(
+        &self,
+        expected: &Result<Vec<Value>, String>,
+        found: Result<Vec<Value>, String>,
+    ) -> Option<String> {
+        match (expected, found) {
+            (Err(error), _) => Some(format!("the CPU refuses it: {error}")),
+            (Ok(_), Err(error)) => Some(error),
+            (Ok(expected), Ok(found)) => self.differences(&found, expected),
         }
     }
 
