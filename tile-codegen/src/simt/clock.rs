@@ -12,11 +12,30 @@ use smallvec::SmallVec;
 /// What is known of one block's warps.
 type Counts = SmallVec<[u32; 8]>;
 
-/// A vector clock: the own block's warps, and those of other blocks of which something is known.
+/// What is known of one block.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// For each warp up to which count its accesses happened before.
+    warps: Counts,
+    /// The same, for what asynchronous operations may rely on: a proxy fence came after these accesses.
+    proxied: Counts,
+    /// For each mbarrier how many of its phases are complete.
+    phases: Counts,
+}
+
+impl Known {
+    fn raise(&mut self, from: &Known) {
+        raise(&mut self.warps, &from.warps);
+        raise(&mut self.proxied, &from.proxied);
+        raise(&mut self.phases, &from.phases);
+    }
+}
+
+/// A vector clock: the own block, and others of which something is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    warps: Counts,
-    others: Option<Arc<BTreeMap<u64, Counts>>>,
+    home: Known,
+    others: Option<Arc<BTreeMap<u64, Known>>>,
 }
 
 /// Raises every count of `into` to that of `from`.
@@ -32,33 +51,33 @@ impl Clock {
     pub(super) fn start(warp: usize, warps: usize) -> Clock {
         let mut counts = Counts::from_elem(0, warps);
         counts[warp] = 1;
-        Clock { warps: counts, others: None }
+        Clock { home: Known { warps: counts, ..Known::default() }, others: None }
     }
 
     /// Whether nothing is known at all.
     pub(super) fn is_empty(&self) -> bool {
-        self.warps.is_empty()
+        self.home.warps.is_empty()
     }
 
     /// The warp's own count.
     pub(super) fn own(&self, warp: usize) -> u32 {
-        self.warps[warp]
+        self.home.warps[warp]
     }
 
     /// Learns all that another clock of the same block knows.
     pub(super) fn join(&mut self, other: &Clock) {
-        raise(&mut self.warps, &other.warps);
+        self.home.raise(&other.home);
         if let Some(theirs) = &other.others {
             self.join_others(theirs);
         }
     }
 
-    fn join_others(&mut self, theirs: &Arc<BTreeMap<u64, Counts>>) {
+    fn join_others(&mut self, theirs: &Arc<BTreeMap<u64, Known>>) {
         match &mut self.others {
             Some(mine) if Arc::ptr_eq(mine, theirs) => {}
             Some(mine) => {
                 let mine = Arc::make_mut(mine);
-                theirs.iter().for_each(|(&block, counts)| raise(mine.entry(block).or_default(), counts));
+                theirs.iter().for_each(|(&block, known)| mine.entry(block).or_default().raise(known));
             }
             None => self.others = Some(theirs.clone()),
         }
@@ -66,14 +85,38 @@ impl Clock {
 
     /// The warp has synchronised: later accesses are told apart from earlier ones.
     pub(super) fn tick(&mut self, warp: usize) {
-        self.warps[warp] += 1;
+        self.home.warps[warp] += 1;
+    }
+
+    /// A proxy fence: asynchronous operations may rely on all that is known.
+    pub(super) fn proxy_fence(&mut self) {
+        raise(&mut self.home.proxied, &self.home.warps);
+    }
+
+    /// Whether asynchronous operations may rely on an access of this block.
+    pub(super) fn is_proxied(&self, stamp: Stamp) -> bool {
+        self.home.proxied.get(stamp.warp()).is_some_and(|&count| count >= stamp.count())
+    }
+
+    /// Phases of an mbarrier are known to be complete.
+    pub(super) fn see_phase(&mut self, slot: u32, complete: u32) {
+        let slot = slot as usize;
+        if self.home.phases.len() <= slot {
+            self.home.phases.resize(slot + 1, 0);
+        }
+        self.home.phases[slot] = self.home.phases[slot].max(complete);
+    }
+
+    /// Whether the phase of this number is known to be complete.
+    pub(super) fn sees(&self, (slot, phase): (u32, u32)) -> bool {
+        self.home.phases.get(slot as usize).is_some_and(|&complete| complete > phase)
     }
 
     fn knows(&self, block: u64, warp: usize, home: u64) -> u32 {
         let counts = if block == home {
-            Some(&self.warps)
+            Some(&self.home.warps)
         } else {
-            self.others.as_ref().and_then(|others| others.get(&block))
+            self.others.as_ref().and_then(|others| others.get(&block)).map(|known| &known.warps)
         };
         counts.and_then(|counts| counts.get(warp)).copied().unwrap_or(0)
     }
@@ -81,14 +124,14 @@ impl Clock {
     /// What a thread of block `home` publishes to other blocks.
     pub(super) fn publish(&self, home: u64) -> Snapshot {
         let mut all = self.others.as_ref().map_or(BTreeMap::new(), |others| (**others).clone());
-        all.insert(home, self.warps.clone());
+        all.insert(home, self.home.clone());
         Snapshot(Arc::new(all))
     }
 
     /// Learns what was published.
     pub(super) fn acquire(&mut self, snapshot: &Snapshot, home: u64) {
-        if let Some(counts) = snapshot.0.get(&home) {
-            raise(&mut self.warps, counts);
+        if let Some(known) = snapshot.0.get(&home) {
+            self.home.raise(known);
         }
         self.join_others(&snapshot.0);
     }
@@ -96,13 +139,13 @@ impl Clock {
 
 /// What a release makes known, for every block.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Snapshot(Arc<BTreeMap<u64, Counts>>);
+pub(super) struct Snapshot(Arc<BTreeMap<u64, Known>>);
 
 impl Snapshot {
     /// Adds what another snapshot makes known.
     pub(super) fn join(&mut self, other: &Snapshot) {
         let mine = Arc::make_mut(&mut self.0);
-        other.0.iter().for_each(|(&block, counts)| raise(mine.entry(block).or_default(), counts));
+        other.0.iter().for_each(|(&block, known)| mine.entry(block).or_default().raise(known));
     }
 }
 
@@ -123,6 +166,11 @@ impl Stamp {
                 | u64::from(strong) << 20
                 | pc,
         )
+    }
+
+    /// A write by a copy whose line, plus 1, is `line`: nobody's, but with a place.
+    pub(super) fn of_copy(line: u32) -> Stamp {
+        Stamp::new(0, 0, MANY, false, line.saturating_sub(1) as usize)
     }
 
     pub(super) fn is_none(self) -> bool {

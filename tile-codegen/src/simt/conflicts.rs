@@ -17,6 +17,22 @@ impl Step<'_, '_> {
                     format!("the copy of {line} may still be in flight to these bytes of shared memory")
                 });
             }
+            Conflict::Reading { pc } => {
+                let program = self.engine.program;
+                self.report(ReportKind::MissingWait, Some(lane), || {
+                    let line = program.line_name(pc);
+                    format!(
+                        "the asynchronous operation of {line} may still read these bytes of shared memory"
+                    )
+                });
+            }
+            Conflict::Proxy { other } => {
+                let program = self.engine.program;
+                self.report(ReportKind::MissingFence, Some(lane), || {
+                    let line = program.line_name(other.pc());
+                    format!("no fence.proxy.async comes between the write at {line} and this asynchronous operation")
+                });
+            }
             Conflict::Race { other, write } => self.report_race(lane, Space::Shared, None, other, write),
         }
     }

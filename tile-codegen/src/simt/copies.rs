@@ -2,6 +2,8 @@
 //! a warp: its lanes commit and wait together.
 
 use super::counts::{lanes, sectors};
+use super::memory::Memory;
+use super::shared::SharedMemory;
 use super::step::{Step, who};
 use crate::ptx::{Addr, Operand, Ty};
 
@@ -29,6 +31,33 @@ struct WarpCopy {
 #[derive(Debug, Default)]
 pub(super) struct CopyGroup {
     list: Vec<WarpCopy>,
+}
+
+impl WarpCopy {
+    fn land(&mut self, memory: &Memory, shared: &mut SharedMemory) {
+        if std::mem::replace(&mut self.landed, true) {
+            return;
+        }
+        for one in &self.copies {
+            let mut data = [0; 16];
+            if let Some((region, offset)) = one.from {
+                memory.region(region).read(offset, &mut data[..one.size]);
+            }
+            shared.land(one.to, &data[..self.bytes]);
+        }
+    }
+}
+
+impl CopyGroup {
+    /// Lets all copies land, for whoever knows this phase of an mbarrier to be complete.
+    pub(super) fn land_all(mut self, memory: &Memory, shared: &mut SharedMemory, phase: (u32, u32)) {
+        for copy in &mut self.list {
+            copy.land(memory, shared);
+            for one in &copy.copies {
+                shared.hand_over(one.to, copy.bytes, phase);
+            }
+        }
+    }
 }
 
 impl Step<'_, '_> {
@@ -117,15 +146,6 @@ impl Step<'_, '_> {
     }
 
     fn land(&mut self, copy: &mut WarpCopy) {
-        if std::mem::replace(&mut copy.landed, true) {
-            return;
-        }
-        for one in &copy.copies {
-            let mut data = [0; 16];
-            if let Some((region, offset)) = one.from {
-                self.engine.memory.region(region).read(offset, &mut data[..one.size]);
-            }
-            self.block.shared.land(one.to, &data[..copy.bytes]);
-        }
+        copy.land(self.engine.memory, &mut self.block.shared);
     }
 }

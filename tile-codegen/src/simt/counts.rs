@@ -99,7 +99,9 @@ impl Class {
         match inst {
             Hopper::ParamAddr { .. } | Hopper::CvtaParam { .. } => Class::Move,
             Hopper::Elect { .. } => Class::Warp,
-            Hopper::Wgmma(_) | Hopper::WgmmaFence | Hopper::WgmmaCommit | Hopper::WgmmaWait(_) => Class::Matrix,
+            Hopper::Wgmma(_) | Hopper::WgmmaFence | Hopper::WgmmaCommit | Hopper::WgmmaWait(_) => {
+                Class::Matrix
+            }
             Hopper::BulkLoad { .. }
             | Hopper::BulkStore { .. }
             | Hopper::TensorLoad { .. }

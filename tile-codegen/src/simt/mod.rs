@@ -18,7 +18,11 @@
 //! | data race | two accesses by different threads that no barrier, fence or release orders, one a write that changes the bytes |
 //! | uninitialised | registers, shared, local and (where asked for) global memory are written before they are read |
 //! | out of bounds, misaligned, read-only | every access lies inside one buffer, at a multiple of its size |
-//! | missing wait | nobody touches the destination of `cp.async` before the issuing thread has waited for it |
+//! | missing wait | nobody touches the destination of `cp.async` before the issuing thread has waited for it, that of a bulk copy before a wait for its phase of its mbarrier, or the source of a bulk store or `wgmma` before the wait for its group |
+//! | missing fence | `fence.proxy.async` comes between generic writes of shared memory and bulk copies or `wgmma` on it, `fence.mbarrier_init` (or the former) between an mbarrier's init and copies, `wgmma.fence` between uses of registers and products |
+//! | register in flight | nobody reads or writes accumulators, or writes registers of A, before `wgmma.wait_group` |
+//! | mbarrier misuse, transaction mismatch | arrivals and bytes come out as every phase expects |
+//! | warpgroup misuse, tensor map | the warps of a warpgroup issue the same products; descriptors and maps exist |
 //! | divergence | all lanes execute what takes the whole warp; all lanes of a mask come |
 //! | barrier misuse, deadlock, budget | counts agree; some warp can always go on; the run ends |
 //!
@@ -26,7 +30,12 @@
 //!
 //! * Threads of one warp are told apart by their warp's synchronisations alone, and memory scopes all count as the widest.
 //! * Lanes of one warp that wait for each other in loops make no progress: the lanes that are behind always go first.
-//! * The lanes of a warp commit and wait for `cp.async` groups together.
+//! * The lanes of a warp commit and wait for groups of `cp.async` and of bulk stores together. `wait_group.read` also waits for
+//!   the writes.
+//! * A warp where no executing lane passes `mbarrier.try_wait` is suspended with all its lanes.
+//! * Proxies are told apart in shared memory alone.
+//! * Tensor maps are encoded by [`TensorMap::encode`], not by the driver; boxes with a swizzle are as wide as its rows.
+//! * `griddepcontrol` does nothing.
 //! * `%smid`, `%clock64` and `%globaltimer` have plausible values.
 //! * Conversions of the address space (`cvta`) leave addresses as they are.
 //!
@@ -42,6 +51,10 @@
 //! | `exchange.rs`, `barrier.rs` | shuffles, votes, barriers |
 //! | `matrix.rs` | tensor core products, matrix loads and stores |
 //! | `copies.rs` | asynchronous copies |
+//! | `mbarrier.rs` | mbarriers: phases, arrivals, bytes |
+//! | `bulk.rs`, `tensor_map.rs` | bulk copies and their tensor maps |
+//! | `wgmma.rs`, `descriptor.rs` | products of warpgroups, descriptors of shared operands |
+//! | `hopper.rs` | the table of meanings of Hopper's instructions, and its small ones |
 //! | `run.rs`, `random.rs` | schedules |
 //! | `report.rs`, `counts.rs` | what a run tells |
 //! | `launch.rs` | launches of compiled kernels |
@@ -49,16 +62,20 @@
 mod access;
 mod atomics;
 mod barrier;
+mod bulk;
 mod clock;
 mod conflicts;
 mod copies;
 mod counts;
+mod descriptor;
 mod exchange;
 mod floating;
 mod global;
+mod hopper;
 mod integer;
 mod launch;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod number;
 mod ordering;
@@ -70,8 +87,10 @@ mod run;
 mod shared;
 mod state;
 mod step;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
+mod wgmma;
 
 pub use counts::{Class, Counts, Traffic};
 pub use launch::{Arg, LaunchError};
@@ -79,3 +98,4 @@ pub use memory::{Access, Memory};
 pub use program::{Program, ProgramError};
 pub use report::{Report, ReportKind};
 pub use run::{DEFAULT_BUDGET, Outcome, Run, RunError};
+pub use tensor_map::{TensorMap, TensorMapError, TensorSwizzle};

@@ -3,7 +3,10 @@
 use smallvec::SmallVec;
 
 use super::counts::Class;
-use crate::ptx::{self, AddrBase, Inst, Label, Module, Param, ParamKind, Reg, RegClass, Shared, Space};
+use super::hopper::initial_registers;
+use crate::ptx::{
+    self, AddrBase, Hopper, Inst, Label, Module, Param, ParamKind, Reg, RegClass, Shared, Space,
+};
 
 /// Why a kernel cannot be executed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,9 +20,6 @@ pub enum ProgramError {
     /// Blocks are too large.
     #[error("{0} threads in a block; expected a multiple of 32, at most 1024")]
     Threads(u32),
-    /// The executor has no meaning for an instruction yet.
-    #[error("the executor does not run instructions of Hopper yet: `{0}`")]
-    Hopper(String),
 }
 
 /// One instruction.
@@ -54,6 +54,10 @@ pub struct Program {
     pub(super) shared_granule: usize,
     pub(super) global_granule: usize,
     pub(super) communicates: bool,
+    /// Whether there are products of warpgroups.
+    pub(super) has_products: bool,
+    /// Registers of each thread at the start.
+    pub(super) initial_registers: u32,
     texts: Vec<String>,
     first_line: u32,
 }
@@ -75,9 +79,6 @@ impl Program {
         let place = |label: Label| kernel.lines.iter().position(|line| line.inst == Inst::Label(label));
         let lines = kernel.lines.iter().map(|line| numbers.line(line, place)).collect();
         let (texts, first_line) = body_text(module, kernel);
-        if let Some(at) = kernel.lines.iter().position(|line| matches!(line.inst, Inst::Hopper(_))) {
-            return Err(ProgramError::Hopper(texts[at].clone()));
-        }
         Ok(Program {
             lines,
             first: numbers.first,
@@ -90,6 +91,8 @@ impl Program {
             shared_granule: granule(kernel, Space::Shared),
             global_granule: granule(kernel, Space::Global),
             communicates: kernel.lines.iter().any(|line| communicates(&line.inst)),
+            has_products: kernel.lines.iter().any(|line| matches!(line.inst, Inst::Hopper(Hopper::Wgmma(_)))),
+            initial_registers: initial_registers(kernel.reqntid, kernel.max_regs, kernel.min_ctas),
             texts,
             first_line,
         })
@@ -194,6 +197,8 @@ fn access(inst: &Inst, space: Space) -> Option<u32> {
         Inst::St { space: s, ty, srcs, .. } if *s == space => Some(ty.bytes() * srcs.len() as u32),
         Inst::Atom { space: s, ty, .. } | Inst::Red { space: s, ty, .. } if *s == space => Some(ty.bytes()),
         Inst::CpAsync { bytes, .. } if space == Space::Shared => Some(*bytes),
+        // A box ends at any element.
+        Inst::Hopper(Hopper::TensorStore { .. }) if space == Space::Global => Some(2),
         _ => None,
     }
 }

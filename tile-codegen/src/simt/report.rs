@@ -34,6 +34,18 @@ pub enum ReportKind {
     Budget,
     /// `trap` was met.
     Trap,
+    /// Nothing orders an access and an asynchronous operation, or registers and a product: a fence is missing.
+    MissingFence,
+    /// An mbarrier is used that is none, or in a way that its counts do not allow.
+    MbarrierMisuse,
+    /// The bytes that an mbarrier expects are not those that are copied.
+    TransactionMismatch,
+    /// A register is used while a product in flight reads or writes it.
+    RegisterInFlight,
+    /// The warps of a warpgroup do not do the same, or with operands that do not exist.
+    WarpgroupMisuse,
+    /// A bulk tensor copy without a tensor map that fits it.
+    TensorMap,
 }
 
 impl ReportKind {
@@ -53,6 +65,12 @@ impl ReportKind {
             ReportKind::Deadlock => "deadlock",
             ReportKind::Budget => "budget used up",
             ReportKind::Trap => "trap",
+            ReportKind::MissingFence => "missing fence",
+            ReportKind::MbarrierMisuse => "mbarrier misuse",
+            ReportKind::TransactionMismatch => "transaction mismatch",
+            ReportKind::RegisterInFlight => "register in flight",
+            ReportKind::WarpgroupMisuse => "warpgroup misuse",
+            ReportKind::TensorMap => "tensor map",
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::bulk;
 use super::clock::Stamp;
 use super::counts::Counts;
 use super::global::GlobalTrack;
@@ -188,7 +189,13 @@ struct Scheduler<'e, 'p> {
 /// Whether a warp can execute an instruction.
 fn ready(block: &Block, warp: usize) -> bool {
     let state = &block.warps[warp];
-    state.live != 0 && (state.wait == Wait::Ready || block.parts.wake[warp].is_some())
+    let goes_on = match state.wait {
+        Wait::Ready => true,
+        Wait::Barrier { .. } => block.parts.wake[warp].is_some(),
+        Wait::Mbarrier { at, parity, .. } => block.parts.mbarrier_done(at, parity),
+        Wait::Registers { need, .. } => block.parts.free_registers >= need,
+    };
+    state.live != 0 && goes_on
 }
 
 impl<'e, 'p> Scheduler<'e, 'p> {
@@ -208,7 +215,12 @@ impl<'e, 'p> Scheduler<'e, 'p> {
     fn run(&mut self) {
         loop {
             self.refill();
-            let Some((block, warp)) = self.pick() else { break };
+            let Some((block, warp)) = self.pick() else {
+                if self.land_one() {
+                    continue;
+                }
+                break;
+            };
             let turn = if self.engine.random.is_plain() { TURN } else { 1 + self.engine.random.below(48) };
             self.run_turn(block, warp, turn);
             if self.engine.stopped {
@@ -225,12 +237,26 @@ impl<'e, 'p> Scheduler<'e, 'p> {
     }
 
     fn refill(&mut self) {
-        self.resident.retain(|block| !block.is_done());
+        for block in self.resident.extract_if(.., |block| block.is_done()) {
+            let mut block = block;
+            block.end(self.engine);
+        }
         while self.resident.len() < self.window {
             let Some(index) = self.pending.pop() else { return };
             let (program, run) = (self.engine.program, self.engine.run);
             self.resident.push(Block::new(program, run, index, run.shared_len()));
         }
+    }
+
+    /// Lets an operation in flight end, when no warp can go on without it; `false` if there is none.
+    fn land_one(&mut self) -> bool {
+        for block in &mut self.resident {
+            if let Some(flight) = block.parts.flights.pop_front() {
+                bulk::land(self.engine, &mut block.parts, flight);
+                return true;
+            }
+        }
+        false
     }
 
     /// A warp that is ready, in turn or at random.
@@ -252,11 +278,15 @@ impl<'e, 'p> Scheduler<'e, 'p> {
         let warp: &mut Warp = &mut warps[warp];
         if let Some(learnt) = parts.wake[warp.index].take() {
             warp.clock.join(&learnt);
-            warp.wait = Wait::Ready;
         }
+        warp.wait = Wait::Ready;
+        bulk::land_some(self.engine, parts);
         let (pc, here) = (warp.pc(), warp.live);
         let engine = &mut *self.engine;
-        Step { engine, block: parts, warp, pc, here, mask: here, forced: false }.land_some();
+        let mut early = Step { engine, block: parts, warp, pc, here, mask: here, forced: false };
+        early.land_some();
+        early.perform_some();
+        early.multiply_some();
         for _ in 0..turn {
             if warp.live == 0 || warp.wait != Wait::Ready || self.engine.stopped {
                 return;
@@ -267,6 +297,9 @@ impl<'e, 'p> Scheduler<'e, 'p> {
 
     /// Reports where every warp stands.
     fn report_stuck(&mut self, kind: ReportKind) {
+        for block in &self.resident {
+            block.parts.check_transactions(self.engine, false);
+        }
         let program = self.engine.program;
         let alive =
             || self.resident.iter().flat_map(|block| block.warps.iter().map(move |warp| (block, warp)));
@@ -289,7 +322,7 @@ impl<'e, 'p> Scheduler<'e, 'p> {
 /// The line at which a warp waits or goes on.
 fn stands_at(warp: &Warp) -> usize {
     match warp.wait {
-        Wait::Barrier { pc, .. } => pc,
+        Wait::Barrier { pc, .. } | Wait::Mbarrier { pc, .. } | Wait::Registers { pc, .. } => pc,
         Wait::Ready => warp.pc(),
     }
 }
@@ -299,6 +332,13 @@ fn standing(program: &Program, block: &Block, warp: &Warp) -> String {
     let place = format!("block {}, warp {}: {line}", block.parts.index, warp.index);
     match warp.wait {
         Wait::Ready => place,
+        Wait::Mbarrier { at, parity, .. } => {
+            let state = block.parts.mbarriers.get(&at).map_or(String::new(), |mbarrier| mbarrier.describe());
+            format!("{place}: waits for parity {parity} of the mbarrier at byte {at}: {state}")
+        }
+        Wait::Registers { need, .. } => {
+            format!("{place}: waits for {need} registers, {} are free", block.parts.free_registers)
+        }
         Wait::Barrier { id, .. } => {
             let barrier = &block.parts.barriers[id];
             let (arrived, expected) = (barrier.arrived, barrier.expected);

@@ -12,6 +12,10 @@ pub(super) enum Conflict {
     Race { other: Stamp, write: bool },
     /// A copy issued at this line may be in flight.
     InFlight { pc: usize },
+    /// An asynchronous operation issued at this line may still read the bytes.
+    Reading { pc: usize },
+    /// No proxy fence comes between this write and the asynchronous operation.
+    Proxy { other: Stamp },
 }
 
 /// The shared memory of one block.
@@ -29,6 +33,10 @@ pub(super) struct SharedMemory {
     was_read: Vec<bool>,
     /// For each granule the line, plus 1, of the copy in flight to it; 0 is none.
     in_flight: Vec<u32>,
+    /// For each granule the mbarrier and phase of the bulk copy that wrote it last.
+    owners: Vec<Option<(u32, u32)>>,
+    /// For each granule how many asynchronous operations are going to read it, and the line of the last.
+    reading: Vec<(u16, u32)>,
 }
 
 impl SharedMemory {
@@ -43,6 +51,8 @@ impl SharedMemory {
             readers: vec![Stamp::default(); granules * warps],
             was_read: vec![false; granules],
             in_flight: vec![0; granules],
+            owners: vec![None; granules],
+            reading: vec![(0, 0); granules],
         }
     }
 
@@ -77,9 +87,8 @@ impl SharedMemory {
             if self.in_flight[g] != 0 {
                 conflict = Some(Conflict::InFlight { pc: self.in_flight[g] as usize - 1 });
             }
-            let writer = self.writers[g];
-            if !who.is_after(who.block, writer) {
-                conflict = Some(Conflict::Race { other: writer, write: true });
+            if let Some(unordered) = self.unordered_write(g, who) {
+                conflict = Some(unordered);
             }
             let slot = &mut self.readers[g * self.warps + who.stamp.warp()];
             *slot = who.stamp.merged(*slot);
@@ -98,19 +107,38 @@ impl SharedMemory {
         for g in self.granules(at, data.len()) {
             if self.in_flight[g] != 0 {
                 conflict = Some(Conflict::InFlight { pc: self.in_flight[g] as usize - 1 });
+            } else if let Some(reading) = self.read_in_flight(g).filter(|_| !same) {
+                conflict = Some(reading);
             } else if !same && let Some(race) = self.race(g, who) {
                 conflict = Some(race);
             }
             self.writers[g] = who.stamp.merged(self.writers[g]);
+            self.owners[g] = None;
             self.forget_readers(g);
         }
         conflict
     }
 
-    fn race(&self, g: usize, who: &Who<'_>) -> Option<Conflict> {
+    /// The last write, if nothing orders it before this access.
+    fn unordered_write(&self, g: usize, who: &Who<'_>) -> Option<Conflict> {
         let writer = self.writers[g];
-        if !who.is_after(who.block, writer) {
-            return Some(Conflict::Race { other: writer, write: true });
+        match self.owners[g] {
+            Some(phase) if who.clock.sees(phase) => None,
+            Some(_) => Some(Conflict::InFlight { pc: writer.pc() }),
+            None if who.is_after(who.block, writer) => None,
+            None => Some(Conflict::Race { other: writer, write: true }),
+        }
+    }
+
+    /// An asynchronous read that may still go on.
+    fn read_in_flight(&self, g: usize) -> Option<Conflict> {
+        let (count, pc) = self.reading[g];
+        (count > 0).then_some(Conflict::Reading { pc: pc as usize })
+    }
+
+    fn race(&self, g: usize, who: &Who<'_>) -> Option<Conflict> {
+        if let Some(unordered) = self.unordered_write(g, who) {
+            return Some(unordered);
         }
         if !self.was_read[g] {
             return None;
@@ -132,13 +160,85 @@ impl SharedMemory {
         for g in self.granules(at, size) {
             if self.in_flight[g] != 0 {
                 conflict = Some(Conflict::InFlight { pc: self.in_flight[g] as usize - 1 });
-            } else if let Some(race) = self.race(g, who) {
-                conflict = Some(race);
+            } else if let Some(found) = self.read_in_flight(g).or_else(|| self.race(g, who)) {
+                conflict = Some(found);
             }
             self.in_flight[g] = who.stamp.pc() as u32 + 1;
             self.forget_readers(g);
         }
         conflict
+    }
+
+    /// A write by generic accesses that no proxy fence orders before an asynchronous operation.
+    fn unproxied(&self, g: usize, who: &Who<'_>) -> Option<Conflict> {
+        let other = self.writers[g];
+        let generic = self.owners[g].is_none() && !other.is_none();
+        (generic && !who.clock.is_proxied(other)).then_some(Conflict::Proxy { other })
+    }
+
+    /// Notes that a bulk copy will write these bytes, in a phase of an mbarrier.
+    pub(super) fn begin_bulk_write(
+        &mut self,
+        at: usize,
+        size: usize,
+        who: &Who<'_>,
+        phase: (u32, u32),
+    ) -> Option<Conflict> {
+        let mut conflict = None;
+        for g in self.granules(at, size) {
+            let found = if self.in_flight[g] != 0 {
+                Some(Conflict::InFlight { pc: self.in_flight[g] as usize - 1 })
+            } else {
+                self.read_in_flight(g).or_else(|| self.race(g, who)).or_else(|| self.unproxied(g, who))
+            };
+            conflict = found.or(conflict);
+            self.in_flight[g] = who.stamp.pc() as u32 + 1;
+            self.owners[g] = Some(phase);
+            self.writers[g] = who.stamp;
+            self.forget_readers(g);
+        }
+        conflict
+    }
+
+    /// A bulk copy has written these bytes.
+    pub(super) fn end_bulk_write(&mut self, at: usize, size: usize) {
+        for g in self.granules(at, size) {
+            self.in_flight[g] = 0;
+        }
+    }
+
+    /// `cp.async` has written these bytes, which a phase of an mbarrier makes known.
+    pub(super) fn hand_over(&mut self, at: usize, size: usize, phase: (u32, u32)) {
+        for g in self.granules(at, size) {
+            self.writers[g] = Stamp::of_copy(self.in_flight[g]);
+            self.in_flight[g] = 0;
+            self.owners[g] = Some(phase);
+        }
+    }
+
+    /// Notes that an asynchronous operation will read these bytes.
+    pub(super) fn begin_async_read(&mut self, at: usize, size: usize, who: &Who<'_>) -> Option<Conflict> {
+        let mut conflict = None;
+        for g in self.granules(at, size) {
+            let found = if self.in_flight[g] != 0 {
+                Some(Conflict::InFlight { pc: self.in_flight[g] as usize - 1 })
+            } else {
+                self.unordered_write(g, who).or_else(|| self.unproxied(g, who))
+            };
+            conflict = found.or(conflict);
+            self.reading[g] = (self.reading[g].0 + 1, who.stamp.pc() as u32);
+        }
+        conflict
+    }
+
+    /// An asynchronous read has ended, as the thread of `stamp` knows.
+    pub(super) fn end_async_read(&mut self, at: usize, size: usize, stamp: Stamp) {
+        for g in self.granules(at, size) {
+            self.reading[g].0 = self.reading[g].0.saturating_sub(1);
+            let slot = &mut self.readers[g * self.warps + stamp.warp()];
+            *slot = stamp.merged(*slot);
+            self.was_read[g] = true;
+        }
     }
 
     /// An asynchronous write reaches memory.
@@ -152,6 +252,7 @@ impl SharedMemory {
         for g in self.granules(at, size) {
             self.in_flight[g] = 0;
             self.writers[g] = stamp;
+            self.owners[g] = None;
         }
     }
 }

@@ -1,19 +1,22 @@
 //! What a run consists of while it goes on: warps, blocks, and what all blocks share.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::barrier::Barrier;
+use super::bulk::{self, BulkStore, Flight};
 use super::clock::{Clock, Snapshot};
 use super::copies::CopyGroup;
 use super::counts::Counts;
 use super::global::GlobalTrack;
+use super::mbarrier::Mbarrier;
 use super::memory::Memory;
 use super::program::Program;
 use super::random::Random;
 use super::regs::Regs;
-use super::report::Reports;
+use super::report::{Place, ReportKind, Reports};
 use super::run::Run;
 use super::shared::SharedMemory;
+use super::wgmma::Products;
 
 /// What a warp waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +25,10 @@ pub(super) enum Wait {
     Ready,
     /// A named barrier, at this line.
     Barrier { id: usize, pc: usize },
+    /// A phase of the mbarrier at this byte, at this line.
+    Mbarrier { at: usize, parity: u64, pc: usize },
+    /// Registers that other warps are to give back, at this line.
+    Registers { need: i64, pc: usize },
 }
 
 /// One warp.
@@ -49,6 +56,12 @@ pub(super) struct Warp {
     /// Copies not yet committed, then groups not yet waited for, the oldest first.
     pub(super) open: CopyGroup,
     pub(super) groups: VecDeque<CopyGroup>,
+    /// The same for bulk stores.
+    pub(super) bulk_open: Vec<BulkStore>,
+    pub(super) bulk_groups: VecDeque<Vec<BulkStore>>,
+    pub(super) products: Products,
+    /// Registers that each thread may use.
+    pub(super) max_registers: u32,
 }
 
 impl Warp {
@@ -69,6 +82,10 @@ impl Warp {
             local_defined: vec![false; local],
             open: CopyGroup::default(),
             groups: VecDeque::new(),
+            bulk_open: Vec::new(),
+            bulk_groups: VecDeque::new(),
+            products: Products::new(if program.has_products { program.registers } else { 0 }),
+            max_registers: program.initial_registers,
         }
     }
 
@@ -90,6 +107,17 @@ pub(super) struct BlockParts {
     pub(super) barriers: Vec<Barrier>,
     /// For each warp that a barrier let go, what it has learnt there.
     pub(super) wake: Vec<Option<Clock>>,
+    /// The mbarriers by their offsets in shared memory, and how many there have been.
+    pub(super) mbarriers: BTreeMap<usize, Mbarrier>,
+    pub(super) slots: u32,
+    /// Where the last copy was issued that counts on the mbarrier at this offset.
+    pub(super) last_copy: BTreeMap<usize, Place>,
+    /// Operations in flight that mbarriers count, the oldest first.
+    pub(super) flights: VecDeque<Flight>,
+    /// For each warpgroup the lines of its products so far.
+    pub(super) issued: Vec<Vec<usize>>,
+    /// Registers that warps have given back.
+    pub(super) free_registers: i64,
 }
 
 /// One block.
@@ -109,8 +137,35 @@ impl Block {
                 shared: SharedMemory::new(shared_bytes, program.shared_granule, program.warps),
                 barriers: vec![Barrier::default(); 16],
                 wake: vec![None; program.warps],
+                mbarriers: BTreeMap::new(),
+                slots: 0,
+                last_copy: BTreeMap::new(),
+                flights: VecDeque::new(),
+                issued: vec![Vec::new(); program.warps.div_ceil(4)],
+                free_registers: 0,
             },
             warps: (0..program.warps).map(|index| Warp::new(program, index)).collect(),
+        }
+    }
+
+    /// Reports what is unfinished when the block ends.
+    pub(super) fn end(&mut self, engine: &mut Engine<'_>) {
+        let mut stores = Vec::new();
+        for warp in &mut self.warps {
+            stores.extend(warp.bulk_groups.drain(..).flatten());
+            stores.append(&mut warp.bulk_open);
+        }
+        bulk::check_end(engine, &mut self.parts, &stores);
+        for (index, warp) in self.warps.iter().enumerate() {
+            let (group, first) = (&self.parts.issued[index / 4], &self.warps[index / 4 * 4]);
+            let unequal = warp.products.issued != group.len() || warp.max_registers != first.max_registers;
+            if unequal {
+                let pc = group.get(warp.products.issued).copied().unwrap_or(0);
+                let place = Place { block: self.parts.index, warp: index as u32, lane: None, pc };
+                engine.reports.add(engine.program, ReportKind::WarpgroupMisuse, place, || {
+                    "the warp has not done the products or setmaxnreg of its warpgroup".to_string()
+                });
+            }
         }
     }
 

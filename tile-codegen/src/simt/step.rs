@@ -6,7 +6,7 @@ use super::program::Program;
 use super::regs::Lanes;
 use super::report::{Place, ReportKind};
 use super::state::{BlockParts, Engine, Warp};
-use crate::ptx::{Inst, Operand, Reg, SpecialReg, Ty};
+use crate::ptx::{Hopper, Inst, Operand, Reg, SpecialReg, Ty};
 
 /// Multiprocessors that `%smid` counts.
 const MULTIPROCESSORS: u64 = 132;
@@ -51,6 +51,9 @@ pub(super) fn step<'p>(engine: &mut Engine<'p>, block: &mut BlockParts, warp: &m
     for &register in &line.uses {
         step.check_defined(register as usize);
     }
+    if program.has_products && !matches!(line.inst, Inst::Hopper(Hopper::Wgmma(_))) {
+        step.watch_registers(&line.uses, &line.defs);
+    }
     step.execute(&line.inst, line.target);
     for &register in &line.defs {
         step.warp.regs.defined[register as usize] |= step.mask;
@@ -89,13 +92,14 @@ fn advance(warp: &mut Warp, moving: u32, to: usize) {
 impl Step<'_, '_> {
     /// Reports a fault of this instruction.
     pub(super) fn report(&mut self, kind: ReportKind, lane: Option<usize>, message: impl FnOnce() -> String) {
-        let place = Place {
-            block: self.block.index,
-            warp: self.warp.index as u32,
-            lane: lane.map(|lane| lane as u32),
-            pc: self.pc,
-        };
+        let place = self.place(lane);
         self.engine.reports.add(self.engine.program, kind, place, message);
+    }
+
+    /// This instruction as the place of a report that comes later.
+    pub(super) fn place(&self, lane: Option<usize>) -> Place {
+        let lane = lane.map(|lane| lane as u32);
+        Place { block: self.block.index, warp: self.warp.index as u32, lane, pc: self.pc }
     }
 
     fn check_defined(&mut self, register: usize) {
@@ -195,6 +199,12 @@ impl Step<'_, '_> {
 
     /// Puts the executing lanes back to this line, to wait there.
     fn wait_for_lanes(&mut self) {
+        let waiting = self.put_back();
+        self.warp.gathering |= waiting;
+    }
+
+    /// Puts the executing lanes back to this line and returns them.
+    pub(super) fn put_back(&mut self) -> u32 {
         let class = self.engine.program.lines[self.pc].class;
         self.engine.counts.instructions[class as usize] -= 1;
         let waiting = std::mem::take(&mut self.mask);
@@ -202,7 +212,7 @@ impl Step<'_, '_> {
             self.warp.pcs = [pc; 32];
         }
         lanes(waiting).for_each(|lane| self.warp.pcs[lane] = self.pc);
-        self.warp.gathering |= waiting;
+        waiting
     }
 
     fn branch(&mut self, target: usize) {
@@ -286,7 +296,7 @@ impl Step<'_, '_> {
             Inst::CpAsyncCommit => self.copy_commit(),
             Inst::CpAsyncWait(pending) => self.copy_wait(*pending as usize),
             Inst::CpAsyncWaitAll => self.copy_wait_all(),
-            Inst::Hopper(_) => unreachable!("`Program::new` refuses instructions of Hopper"),
+            Inst::Hopper(inst) => self.hopper(inst),
         }
     }
 

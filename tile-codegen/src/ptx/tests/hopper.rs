@@ -19,8 +19,10 @@ const OLD: (u32, u32, u32, bool) = (7, 8, 80, false);
 const NEW: (u32, u32, u32, bool) = (8, 0, 90, false);
 const OWN: (u32, u32, u32, bool) = (8, 0, 90, true);
 
-/// Every form, its text, and its version, architecture and whether it is that one alone.
-fn forms() -> Vec<(Hopper, &'static str, (u32, u32, u32, bool))> {
+/// A form, its text, and its version, architecture and whether it is that one alone.
+type Form = (Hopper, &'static str, (u32, u32, u32, bool));
+
+fn forms() -> Vec<Form> {
     let imm = Operand::Imm;
     let at = |reg: Reg| Addr::reg(reg, 0);
     let one = Operand::Imm(1);

@@ -6,6 +6,10 @@ mod compiled;
 mod counted;
 mod faults;
 mod flags;
+mod hopper;
+mod hopper_copies;
+mod hopper_faults;
+mod hopper_ring;
 mod matrices;
 mod numbers;
 
@@ -32,7 +36,7 @@ impl Case {
     }
 
     fn run(&self, seed: u64, budget: u64) -> (Outcome, Vec<u8>) {
-        let module = Module { target: Sm::SM_90, kernels: vec![self.kernel.clone()] };
+        let module = Module { target: Sm::SM_90A, kernels: vec![self.kernel.clone()] };
         let program = Program::new(&module, &self.kernel.name).unwrap_or_else(|e| panic!("{e}"));
         let mut memory = Memory::new();
         let add = |input: &Vec<u8>| memory.add("input", input, Access::Read).to_le_bytes().to_vec();
