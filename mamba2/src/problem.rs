@@ -76,7 +76,7 @@ impl Shape {
         head / (self.heads / self.groups)
     }
 
-    /// Checks that the heads divide evenly into groups and that a head has a size.
+    /// Checks that the heads divide evenly into groups, that a head has a size, and that sizes can be counted.
     ///
     /// # Errors
     /// Says which size was found and which would do. Zero tokens and zero batch are fine: they do nothing.
@@ -91,6 +91,19 @@ impl Shape {
         for (name, size) in [("heads", self.heads), ("head_dim", self.head_dim), ("state", self.state)] {
             if size == 0 {
                 return Err(ProblemError(format!("{name} is 0, expected at least 1")));
+            }
+        }
+        let x = [self.batch, self.tokens, self.heads, self.head_dim];
+        let b = [self.batch, self.tokens, self.groups, self.state];
+        let states = [self.batch, self.heads, self.head_dim, self.state];
+        for (name, sizes) in [("x", x), ("b", b), ("the states", states)] {
+            // An axis of no elements does not bound the others.
+            let bytes = sizes.iter().try_fold(4usize, |bytes, &size| bytes.checked_mul(size.max(1)));
+            if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+                return Err(ProblemError(format!(
+                    "{name} would have the shape {sizes:?}, whose size in bytes does not fit {} bits",
+                    isize::BITS - 1
+                )));
             }
         }
         Ok(())
@@ -196,6 +209,24 @@ mod tests {
     fn heads_of_a_group_stand_together() {
         let shape = shape(1, 1, 2, 4, 16, 16);
         assert_eq!([0, 1, 2, 3].map(|h| shape.group_of(h)), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn sizes_that_cannot_be_counted_are_refused() {
+        const MAX: usize = usize::MAX;
+        for size in [MAX, MAX / 2, MAX / 4, 1 << 62, 1 << 61, 1 << 60] {
+            for wide in [
+                shape(size, 4, 1, 1, 4, 4),
+                shape(4, size, 1, 1, 4, 4),
+                shape(0, size, 1, 1, 4, 4),
+                shape(1, 4, size, size, 4, 4),
+                shape(1, 4, 1, 1, size, 4),
+                shape(1, 4, 1, 1, 4, size),
+            ] {
+                assert!(wide.check().unwrap_err().0.contains("does not fit"), "{wide}");
+            }
+        }
+        assert_eq!(shape(0, 1 << 40, 1, 1, 4, 4).check(), Ok(()));
     }
 
     #[test]

@@ -14,6 +14,10 @@ fn mistakes_end_in_an_error_that_helps() {
         (&["forward", "--dtype", "f64"], "write f32, f16 or bf16"),
         (&["forward", "--input", "nowhere.safetensors"], "nowhere.safetensors: "),
         (&["show", "compute_out", "--shape", "huge"], "the named shapes are seed"),
+        (&["forward", "--tokens", "18446744073709551615"], "does not fit"),
+        (&["forward", "--batch", "4611686018427387904"], "does not fit"),
+        (&["show", "compute_out", "--tokens", "18446744073709551615"], "does not fit"),
+        (&["forward", "--tokens", "99999999999999"], "more than this machine gives"),
     ] {
         let out = run(args);
         let text = String::from_utf8_lossy(&out.stderr);
