@@ -37,7 +37,7 @@ fn from_float(x: TileValue, from: Elem, to: Elem) -> TileValue {
 fn from_int<T: Int>(x: TileValue, to: Elem) -> TileValue {
     match to {
         Elem::F32 => x.map(to, |x: T| x.wide() as f32),
-        Elem::F16 | Elem::BF16 | Elem::TF32 => x.map(to, move |x: T| round::from_f64(to, x.wide() as f64)),
+        Elem::F16 | Elem::BF16 | Elem::TF32 => x.map(to, move |x: T| round::from_int(to, x.wide())),
         Elem::I32 => x.map(to, |x: T| x.wide() as i32),
         Elem::I64 => x.map(to, |x: T| x.wide()),
         Elem::U32 => x.map(to, |x: T| x.wide() as u32),

@@ -57,6 +57,18 @@ pub fn from_f64(elem: Elem, x: f64) -> f32 {
     }
 }
 
+/// Rounds an integer once to `elem`, one of the float types.
+pub fn from_int(elem: Elem, x: i64) -> f32 {
+    // f64 holds 53 bits. Below the top 53, no bit makes a tie or a value of a narrower type: they become one odd bit.
+    const LOW: i64 = 0x7ff;
+    let inexact = x.unsigned_abs() >= 1 << 53 && x & LOW != 0;
+    match elem {
+        Elem::BF16 | Elem::F16 | Elem::TF32 if inexact => from_f64(elem, (x & !LOW | (LOW + 1)) as f64),
+        Elem::BF16 | Elem::F16 | Elem::TF32 => from_f64(elem, x as f64),
+        Elem::F32 | Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool => x as f32,
+    }
+}
+
 /// Rounds to f32 so that a second rounding to fewer bits gives what one rounding would: inexact values get an odd
 /// last bit, which no tie has.
 fn to_odd(x: f64) -> f32 {

@@ -64,6 +64,29 @@ fn integers_round_once_to_narrow_floats() {
 }
 
 #[test]
+fn long_integers_round_once_to_narrow_floats() {
+    let cast_i64 = |x: i64, elem| list::<f32>(&cast(TileValue::new(Elem::I64, &[1], vec![x]), elem))[0];
+    for (elem, bits) in [(Elem::BF16, 8), (Elem::TF32, 11)] {
+        for top in [30, 40, 53, 54, 60, 62] {
+            // Between two neighbours of the type, from the one at 2^top: a tie, and the integers beside it.
+            let half = 1i64 << (top - bits);
+            let (low, high) = ((1i64 << top) as f32, ((1i64 << top) + 2 * half) as f32);
+            let tie = (1i64 << top) + half;
+            // Ties of tf32 go away from zero, others to even.
+            let at_tie = if elem == Elem::TF32 { high } else { low };
+            for (x, expected) in [(tie - 1, low), (tie, at_tie), (tie + 1, high)] {
+                assert_eq!(cast_i64(x, elem), expected, "{x} as {elem}");
+                assert_eq!(cast_i64(-x, elem), -expected, "-{x} as {elem}");
+            }
+        }
+        assert_eq!(cast_i64(i64::MIN, elem), -(2f32.powi(63)));
+        assert_eq!(cast_i64(i64::MAX, elem), 2f32.powi(63));
+    }
+    assert_eq!(cast_i64(65_519, Elem::F16), 65_504.0);
+    assert_eq!(cast_i64(i64::MIN, Elem::F16), f32::NEG_INFINITY);
+}
+
+#[test]
 fn floats_convert_between_widths() {
     let x = || f32s(&[4], &[1.0 + 2f32.powi(-9), 65520.0, -1e-8, 1.0 + 2f32.powi(-11)]);
     assert_eq!(list::<f32>(&cast(x(), Elem::BF16)), [1.0, 65536.0, -172.0 / 128.0 * 2f32.powi(-27), 1.0]);
