@@ -15,7 +15,8 @@ impl<T: Element + Storable + MmaOperand + Float> Value for T {}
 /// The inputs of a forward pass. Any strides are fine, also 0.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a, T> {
-    /// `[batch, tokens, heads, head_dim]`
+    /// `[batch, tokens, heads, head_dim]`. A value that is not finite may spread to its channel's earlier tokens too, of
+    /// the same block of up to 64.
     pub x: &'a DeviceTensor<T>,
     /// `[batch, tokens, heads]`, used as given; negative steps count as 0.
     pub dt: &'a DeviceTensor<f32>,

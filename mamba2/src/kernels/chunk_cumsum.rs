@@ -3,7 +3,7 @@
 use tile_runtime::prelude::*;
 
 /// For every batch element, head and token: `dt`, at least 0 and 0 outside the sequence, and `G`, the inclusive sum of
-/// `A dt` from the start of the token's chunk, times log2(e).
+/// `A dt`, clamped to -200 .. 0, from the start of the token's chunk, times log2(e).
 ///
 /// | argument | shape |
 /// |---|---|
@@ -26,7 +26,8 @@ pub fn chunk_cumsum<T: Float + Storable>(
     let dt = load(dt, (batch, chunk_idx, head_tile), (1, chunk, block_heads)).cast::<f32>();
     let dt = maximum_nan(dt, 0.0);
     let a = load(a, (head_tile,), (block_heads,));
-    let decay_tile = cumsum(a * dt, 1) * LOG2_E;
+    // exp(-200) is 0 in f32, and a bounded sum keeps its precision for the tokens after one with a strong decay.
+    let decay_tile = cumsum(minimum_nan(maximum_nan(a * dt, -200.0), 0.0), 1) * LOG2_E;
     store(dt_out, (batch, head_tile, chunk_idx), dt.permute((0, 2, 1)));
     store(decay, (batch, head_tile, chunk_idx), decay_tile.permute((0, 2, 1)));
 }

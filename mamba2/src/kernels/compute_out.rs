@@ -9,7 +9,7 @@ use tile_runtime::prelude::*;
 /// ```
 ///
 /// `C B^T` never leaves the chip. Columns are taken `block_tokens` at a time, from the start of the chunk up to the
-/// rows' own block; the causal mask is a select, so that nothing above the diagonal can spread. Weights are formed in
+/// rows' own block; the causal mask is a select, so that no weight above the diagonal can spread. Weights are formed in
 /// f32 and round once to x's type; `D X` is added in f32.
 ///
 /// | argument | shape |
@@ -55,7 +55,7 @@ pub fn compute_out<T: MmaOperand + Storable>(
         out = mma(c, start.reshape((block_head_dim, block_state)).transpose(), out);
         c_tiles.push(c);
     }
-    out = out * exp2(minimum(decay_rows, 0.0));
+    out = out * exp2(minimum_nan(decay_rows, 0.0));
 
     // The weights of a block of columns, before the mask: C B^T o exp(G_i - G_j) o dt_j.
     let weights = |columns: Scalar<i32>| {
@@ -66,7 +66,7 @@ pub fn compute_out<T: MmaOperand + Storable>(
         }
         let dt = load(dt, (batch, head, columns), (1, 1, block_tokens)).reshape((1, block_tokens));
         let decay = load(decay, (batch, head, columns), (1, 1, block_tokens)).reshape((1, block_tokens));
-        weight * exp2(minimum(decay_rows - decay, 0.0)) * dt
+        weight * exp2(minimum_nan(decay_rows - decay, 0.0)) * dt
     };
     let load_x = |columns: Scalar<i32>| {
         let x = load(x, (batch, columns, head, head_tile), (1, block_tokens, 1, block_head_dim));

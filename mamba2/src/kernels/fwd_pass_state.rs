@@ -52,14 +52,14 @@ pub fn fwd_pass_state<T: MmaOperand + Storable>(
         store(chunk_states, (batch, head, chunk_idx, head_tile, state_tile), stored);
 
         let last = load_scalar(decay, (batch, head, chunk_idx * chunk + (chunk - 1)));
-        state = state * exp2(minimum(last, 0.0));
+        state = state * exp2(minimum_nan(last, 0.0));
         for part in unroll(0..parts) {
             let tokens = chunk_idx * parts + part;
             let x = load(x, (batch, tokens, head, head_tile), (1, block_tokens, 1, block_head_dim));
             let b = load(b, (batch, tokens, group, state_tile), (1, block_tokens, 1, block_state));
             let dt = load(dt, (batch, head, tokens), (1, 1, block_tokens)).reshape((block_tokens, 1));
             let decay = load(decay, (batch, head, tokens), (1, 1, block_tokens)).reshape((block_tokens, 1));
-            let weight = dt * exp2(minimum(last - decay, 0.0));
+            let weight = dt * exp2(minimum_nan(last - decay, 0.0));
             let b = b.reshape((block_tokens, block_state)).cast::<f32>() * weight;
             let x = x.reshape((block_tokens, block_head_dim)).transpose();
             state = mma(x, b.cast::<T>(), state);

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Exponents are clamped to at most 0 before `exp2`: with `A dt <= 0` this changes nothing, and where `A dt` is positive
-//! it is the documented meaning (no decay).
+//! it is the documented meaning (no decay). NaN stays NaN.
 
 mod chunk_cumsum;
 mod compute_out;
