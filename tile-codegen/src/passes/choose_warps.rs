@@ -10,14 +10,40 @@ const ACCUMULATOR: usize = 64;
 /// The elements of the largest other tile that a thread holds, as a goal.
 const ELEMENTS: usize = 16;
 
+/// The most elements of a tile in a thread: its local memory is 512 KiB, of values of 4 bytes.
+const LOCAL: usize = 1 << 17;
+/// The most blocks on a multiprocessor, on any GPU.
+const MAX_BLOCKS: u32 = 32;
+
 /// Sets the number of warps.
 ///
 /// # Errors
-/// If the configuration asks for a number that a block cannot have.
+/// If the configuration asks for a number of warps, or of blocks on a multiprocessor, that there cannot be, or a tile is
+/// larger than threads can hold.
 pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
     let warps = cx.config.num_warps.unwrap_or_else(|| choose_warps(kernel));
     if !(1..=16).contains(&warps) || !warps.is_power_of_two() {
         let message = format!("kernel `{}` with {warps} warps: a block has 1, 2, 4, 8 or 16", kernel.name);
+        return Err(Diagnostic::new(Code::Target, message).into());
+    }
+    if let Some(blocks) = cx.config.occupancy
+        && !(1..=MAX_BLOCKS).contains(&blocks)
+    {
+        let message = format!(
+            "kernel `{}` with an occupancy of {blocks}: a multiprocessor holds 1 to {MAX_BLOCKS} blocks",
+            kernel.name
+        );
+        return Err(Diagnostic::new(Code::Target, message).into());
+    }
+    let threads = 32 * warps;
+    let largest = largest_tile(kernel);
+    if largest / threads > LOCAL {
+        let message = format!(
+            "kernel `{}` has a tile of {largest} elements, {} for each thread of {warps} warps: at most {LOCAL} fit; use smaller \
+             tiles and more blocks",
+            kernel.name,
+            largest / threads
+        );
         return Err(Diagnostic::new(Code::Target, message).into());
     }
     kernel.num_warps = Some(warps);
@@ -41,4 +67,17 @@ pub fn choose_warps(kernel: &Kernel) -> usize {
         return (accumulator / (32 * ACCUMULATOR)).next_power_of_two().clamp(4, 8);
     }
     (largest / (32 * ELEMENTS)).next_power_of_two().clamp(1, 8)
+}
+
+/// The elements of the largest tile that an operation makes.
+fn largest_tile(kernel: &Kernel) -> usize {
+    let mut largest = 0;
+    kernel.walk(|_, op| {
+        for &value in &op.results {
+            if let Type::Tile(tile) = kernel.ty(value) {
+                largest = largest.max(tile.numel());
+            }
+        }
+    });
+    largest
 }
