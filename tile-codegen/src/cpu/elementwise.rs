@@ -118,14 +118,13 @@ fn float_binary(op: BinaryOp, flipped: bool, mut run: impl FnMut(Step<'_, f32>))
         BinaryOp::Div => pick!(flipped, run, a, b => a / b),
         BinaryOp::Minimum => pick!(flipped, run, a, b => f32::min(a, b)),
         BinaryOp::Maximum => pick!(flipped, run, a, b => f32::max(a, b)),
-        BinaryOp::MinimumNan
-        | BinaryOp::MaximumNan
-        | BinaryOp::Rem
-        | BinaryOp::And
-        | BinaryOp::Or
-        | BinaryOp::Xor
-        | BinaryOp::Shl
-        | BinaryOp::Shr => {
+        BinaryOp::MinimumNan => pick!(flipped, run, a, b => {
+            if a.is_nan() || b.is_nan() { f32::NAN } else { f32::min(a, b) }
+        }),
+        BinaryOp::MaximumNan => pick!(flipped, run, a, b => {
+            if a.is_nan() || b.is_nan() { f32::NAN } else { f32::max(a, b) }
+        }),
+        BinaryOp::Rem | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
             let f = op.float().expect("the type rule checks that floats have the operation");
             pick!(flipped, run, a, b => f(a, b))
         }
