@@ -27,7 +27,9 @@ pub fn chunk_cumsum<T: Float + Storable>(
     let dt = maximum_nan(dt, 0.0);
     let a = load(a, (head_tile,), (block_heads,));
     // exp(-200) is 0 in f32, and a bounded sum keeps its precision for the tokens after one with a strong decay.
-    let decay_tile = cumsum(minimum_nan(maximum_nan(a * dt, -200.0), 0.0), 1) * LOG2_E;
+    // Steps of 0, as those beyond the sequence, do not decay, whatever A is.
+    let step = where_(dt == 0.0, 0.0, a * dt);
+    let decay_tile = cumsum(minimum_nan(maximum_nan(step, -200.0), 0.0), 1) * LOG2_E;
     store(dt_out, (batch, head_tile, chunk_idx), dt.permute((0, 2, 1)));
     store(decay, (batch, head_tile, chunk_idx), decay_tile.permute((0, 2, 1)));
 }
