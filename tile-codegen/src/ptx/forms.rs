@@ -154,7 +154,7 @@ fn check_cvt(dst: Ty, src: Ty, round: Option<Round>, ftz: bool, sat: bool) -> Re
     require(!ftz || dst == Ty::F32 || src == Ty::F32, || format!("{} has no .ftz", text()))?;
     let bf16 = dst == Ty::BF16 || src == Ty::BF16;
     require(!(bf16 && (dst.bits() == 8 || src.bits() == 8)), || format!("there is no {}", text()))?;
-    require(!(sat && (bf16 || (dst == src && dst.is_int()))), || format!("{} has no .sat", text()))?;
+    require(!(sat && (bf16 || always_fits(dst, src))), || format!("{} has no .sat", text()))?;
     let to_int = matches!(round, Some(Round::Rni | Round::Rzi | Round::Rmi | Round::Rpi));
     let to_float = matches!(round, Some(Round::Rn | Round::Rz | Round::Rm | Round::Rp));
     let ok = match (dst, src) {
@@ -171,6 +171,15 @@ fn check_cvt(dst: Ty, src: Ty, round: Option<Round>, ftz: bool, sat: bool) -> Re
     };
     let found = round.map_or("no rounding", Round::name);
     require(ok, || format!("{} with {found}: give the rounding that these types need", text()))
+}
+
+/// Whether integers of type `src` all are integers of type `dst`: assemblers refuse `.sat` there.
+fn always_fits(dst: Ty, src: Ty) -> bool {
+    let sign = u32::from(dst.kind() != src.kind());
+    dst.is_int()
+        && src.is_int()
+        && (dst.kind() == TyKind::Signed || src.kind() == TyKind::Unsigned)
+        && dst.bits() >= src.bits() + sign
 }
 
 fn check_memory(inst: &Inst) -> Result<(), String> {

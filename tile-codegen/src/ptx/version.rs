@@ -75,6 +75,8 @@ pub fn need(inst: &Inst) -> Need {
         Inst::Atom { ty: Ty::BF16 | Ty::BF16x2, .. } | Inst::Red { ty: Ty::BF16 | Ty::BF16x2, .. } => HOPPER,
         Inst::Atom { sem, .. } | Inst::Red { sem, .. } => scope_need(sem.scope()),
         Inst::Fence { scope, .. } => scope_need(Some(*scope)),
+        // "cvt with .f32.bf16.ftz requires .target sm_90 or higher", says the assembler.
+        Inst::Cvt { src_ty: Ty::BF16, ftz: true, .. } => HOPPER,
         Inst::Cvt { dst_ty, src_ty, round, .. } => cvt_need(*dst_ty, *src_ty, *round),
         Inst::Mov { src: Operand::Special(SpecialReg::ClusterCtaRank), .. } => HOPPER,
         // "stmatrix introduced in PTX ISA version 7.8, requires sm_90".
