@@ -7,6 +7,7 @@ pub mod known;
 pub mod lab;
 pub mod language;
 pub mod mistakes;
+pub mod probes;
 mod readme;
 pub mod small;
 pub mod tolerance;

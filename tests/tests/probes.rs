@@ -1,0 +1,90 @@
+//! The executor gives what a GPU gave: probes of every instruction form, against the outputs that are kept as data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use safetensors::SafeTensors;
+use tile_tests::probes;
+
+fn data() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/probes/h200.safetensors")
+}
+
+const HOW: &str = "To make it, run the test program `gpu_probes` on a GPU of compute capability 9.0 with PROBES_OUT naming a \
+                   folder (`PROBES_OUT=DIR cargo test -p tile-tests --test gpu_probes`), and copy DIR/probes.safetensors \
+                   to tests/data/probes/h200.safetensors.";
+
+fn outputs(file: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let tensors = SafeTensors::deserialize(file).expect("a file in safetensors format");
+    tensors.tensors().into_iter().map(|(name, tensor)| (name, tensor.data().to_vec())).collect()
+}
+
+#[test]
+fn the_executor_gives_what_the_chip_gave() {
+    let path = data();
+    let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}. {HOW}", path.display()));
+    let mut chip = outputs(&file);
+    let mut failed = Vec::new();
+    for probe in probes::all() {
+        let Some(theirs) = chip.remove(&probe.key()) else {
+            failed.push(format!("{}: no data for this probe, or data of other inputs. {HOW}", probe.name));
+            continue;
+        };
+        for seed in [0, 1] {
+            match probe.execute(seed) {
+                Err(report) => failed.push(format!("{}, schedule {seed}: {report}", probe.name)),
+                Ok(ours) => {
+                    let differences = probe.differences(&ours, &theirs);
+                    failed
+                        .extend(differences.iter().map(|d| format!("{}, schedule {seed}: {d}", probe.name)));
+                }
+            }
+        }
+    }
+    failed.extend(chip.keys().map(|key| format!("{key}: data without a probe")));
+    assert!(failed.is_empty(), "{} differences:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// The instructions without a probe: they end the kernel or are no instruction.
+const UNPROBED: &[&str] = &["Trap"];
+
+/// Every instruction by its name in the tree, from the table of forms in the tree's source.
+fn instructions() -> Vec<&'static str> {
+    let source = include_str!("../../tile-codegen/src/ptx/inst.rs");
+    let body = source.split_once("pub enum Inst {").expect("the enum").1;
+    let body = body.split_once("\n}").expect("its end").0;
+    let lines = body.lines().filter_map(|line| line.strip_prefix("    "));
+    let names = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+    names.map(|line| line.split([' ', '(', ',']).next().expect("a name")).collect()
+}
+
+#[test]
+fn every_instruction_has_a_probe() {
+    let mut seen = BTreeSet::new();
+    for probe in probes::all() {
+        for line in &probe.module.kernels[0].lines {
+            let text = format!("{:?}", line.inst);
+            seen.insert(text.split([' ', '(']).next().expect("a name").to_string());
+        }
+    }
+    let all = instructions();
+    assert!(all.len() > 40, "{all:?}");
+    let missing: Vec<_> =
+        all.iter().filter(|name| !seen.contains(**name) && !UNPROBED.contains(name)).collect();
+    assert!(missing.is_empty(), "no probe for {missing:?}");
+}
+
+#[test]
+fn another_bit_is_a_difference() {
+    for probe in probes::all() {
+        let ours = probe.execute(0).unwrap_or_else(|report| panic!("{}: {report}", probe.name));
+        assert!(probe.differences(&ours, &ours).is_empty());
+        for form in &probe.forms {
+            let mut chip = ours.clone();
+            chip[form.offset + form.ty.bytes() as usize - 1] ^= 0x40;
+            let found = probe.differences(&ours, &chip);
+            let names: Vec<_> = found.iter().map(|difference| &difference.form).collect();
+            assert_eq!(names, [&form.name], "{}", probe.name);
+        }
+    }
+}
