@@ -45,8 +45,9 @@ fn the_executor_gives_what_the_chip_gave() {
     assert!(failed.is_empty(), "{} differences:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// The instructions without a probe: they end the kernel or are no instruction.
-const UNPROBED: &[&str] = &["Trap"];
+/// The instructions without a probe: `trap` takes the device's context with it, and the group of Hopper's instructions has
+/// no meaning in the executor yet.
+const UNPROBED: &[&str] = &["Trap", "Hopper"];
 
 /// Every instruction by its name in the tree, from the table of forms in the tree's source.
 fn instructions() -> Vec<&'static str> {
