@@ -59,7 +59,7 @@ fn borders(ty: Ty) -> Vec<u64> {
     }
     numbers.extend((0..16).map(|_| draw.unit() * 300.0));
     // Ties and near ties of the narrower formats.
-    for (bits, scale) in [(8, 1.0), (11, 1.0), (8, 3.0), (11, 7.0), (11, 5.9604644775390625e-8), (24, 1.0)] {
+    for (bits, scale) in [(8, 1.0), (11, 1.0), (8, 3.0), (11, 7.0), (11, 5.960464477539063e-8), (24, 1.0)] {
         let tie = 1.0 + 2f64.powi(-bits);
         numbers.extend(
             [tie, tie + 2f64.powi(1 - bits), tie * (1.0 + 2f64.powi(-23)), tie * (1.0 - 2f64.powi(-23))]

@@ -32,8 +32,11 @@ mod warp;
 pub use compare::{Compare, Difference};
 use tile_codegen::ptx::{Module, Ty};
 
-/// The families: a name, and the probes of it.
-pub const FAMILIES: &[(&str, fn() -> Vec<Probe>)] = &[
+/// A name, and the probes of it.
+pub type Family = (&'static str, fn() -> Vec<Probe>);
+
+/// The families.
+pub const FAMILIES: &[Family] = &[
     ("integer", integer::probes),
     ("floating", floating::probes),
     ("convert", convert::probes),
