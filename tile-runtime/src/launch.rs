@@ -10,10 +10,10 @@ use tile_codegen::target::Target;
 
 use crate::args::{ArgList, KernelInfo, StageArgs};
 use crate::buffer::{Access, Use};
-use crate::cache;
 use crate::device::{Device, DeviceKind, Kind};
 use crate::error::{Error, Result};
 use crate::launch_grid::Grid;
+use crate::specialisations;
 use crate::specialize::Specialised;
 use crate::stream::Stream;
 use crate::{launch_check, launch_cpu, launch_cuda, launch_ptx};
@@ -162,7 +162,7 @@ impl Launch<'_> {
 
     fn specialised(&self) -> Result<Arc<Specialised>> {
         let make = || Specialised::stage(&self.info, &self.args.args, self.stage);
-        cache::get(&self.args.words, make)
+        specialisations::get(&self.args.words, make)
     }
 
     fn uses(&self) -> SmallVec<[Use<'_>; 8]> {

@@ -2,7 +2,7 @@
 
 mod args;
 mod buffer;
-mod cache;
+pub mod cache;
 mod cpu_buffer;
 mod cpu_memory;
 pub mod cuda;
@@ -23,6 +23,7 @@ mod launch_ptx;
 mod param;
 mod param_const;
 pub mod prelude;
+mod specialisations;
 mod specialize;
 mod stream;
 mod strided;
