@@ -2,6 +2,7 @@
 
 mod capture;
 mod context;
+mod link;
 mod memory;
 mod module;
 mod probe;

@@ -1,21 +1,20 @@
-//! Loads PTX or cubin into a GPU, with the log of the driver's assembler, and launches its functions.
+//! Loads PTX, through the cache of linked code, or cubin into a GPU, and launches its functions.
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cudarc::driver::sys::{self, CUfunction_attribute as Attribute, CUjit_option as Jit};
+use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
 use cudarc::driver::{DriverError, result};
 
 use super::context::CudaDevice;
+use super::link::{self, Logs};
 use super::probe::driver_version;
 use super::stream::CudaQueue;
+use crate::cache::{self, DiskCache, Origin};
 use crate::device::Device;
 use crate::error::{Error, ModuleError, Result, describe};
 use crate::stream::Stream;
-
-/// Size of each log buffer given to the driver, in bytes.
-const LOG_BYTES: usize = 16 * 1024;
 
 /// Dynamic shared memory in bytes that a function may use without opting in.
 const DEFAULT_SHARED_BYTES: u32 = 48 * 1024;
@@ -40,7 +39,9 @@ impl std::fmt::Debug for Module {
 }
 
 impl Module {
-    /// Has the driver assemble and load PTX text. `kernel` names the kernel (and its configuration) in errors.
+    /// Loads PTX text. `kernel` names the kernel (and its configuration) in errors.
+    ///
+    /// The driver assembles and links it, unless the linked code is in the [cache](crate::cache), where it goes otherwise.
     ///
     /// # Errors
     /// [`Error::Module`] with the assembler's log; [`Error::Unsupported`] on a device that is not a GPU.
@@ -55,7 +56,48 @@ impl Module {
                 "PTX is text without zero bytes",
             ));
         };
+        if let Some(cache) = cache::of_process() {
+            let cuda = device.require_cuda("loading a module")?;
+            match Self::load_linked(cuda, cache, &text, kernel) {
+                Ok(module) => return Ok(Arc::new(module)),
+                Err((error, log)) => {
+                    // Faulty PTX is refused below too, with the same log. What the linker alone cannot do must not stop
+                    // a launch.
+                    let log = log.trim();
+                    tracing::info!("kernel {kernel} is not linked, so not kept on disk: {error:?} {log}");
+                }
+            }
+        }
         Self::load(device, text.as_bytes_with_nul(), header, kernel)
+    }
+
+    /// Loads PTX through the cache. Linked code that was kept and that the driver refuses is linked again.
+    fn load_linked(
+        device: &Arc<CudaDevice>,
+        cache: &DiskCache,
+        ptx: &CStr,
+        kernel: &str,
+    ) -> Result<Self, (DriverError, String)> {
+        let no_log = |error| (error, String::new());
+        device.context.bind_to_thread().map_err(no_log)?;
+        let key = link::key(device, ptx.to_bytes());
+        let mut info_log = String::new();
+        let mut build = || {
+            let linked = link::link(ptx, kernel)?;
+            info_log = linked.info_log;
+            Ok(linked.cubin)
+        };
+        let (mut cubin, origin) = cache.get_or_insert_with(&key, &mut build)?;
+        let mut loaded = load_image(&cubin);
+        if let (Err((error, _)), Origin::Stored) = (&loaded, origin) {
+            tracing::warn!("the linked code of kernel {kernel} is refused ({error:?}) and made again");
+            cache.remove(&key);
+            cubin = cache.get_or_insert_with(&key, &mut build)?.0;
+            loaded = load_image(&cubin);
+        }
+        let (handle, log) = loaded?;
+        info_log.push_str(&log);
+        Ok(Self { device: device.clone(), handle, kernel: kernel.to_owned(), info_log })
     }
 
     /// Loads a linked cubin for exactly this GPU's architecture.
@@ -64,8 +106,7 @@ impl Module {
     /// As [`Module::load_ptx`]; a file that is not an ELF image is refused before the driver sees it.
     pub fn load_cubin(device: &Device, cubin: &[u8], kernel: &str) -> Result<Arc<Self>> {
         let image = format!("cubin of {} bytes", cubin.len());
-        // The driver takes no length, so that anything but an ELF image could make it read beyond the end.
-        if cubin.len() < 64 || !cubin.starts_with(b"\x7fELF") {
+        if !is_elf(cubin) {
             let remedy = "load PTX instead, and keep the cubin that comes of it";
             return Err(unusable(kernel, image, "not an ELF image", remedy));
         }
@@ -75,35 +116,15 @@ impl Module {
     fn load(device: &Device, image: &[u8], described: String, kernel: &str) -> Result<Arc<Self>> {
         let device = device.require_cuda("loading a module")?.clone();
         device.bind()?;
-        let (mut errors, mut info) = (vec![0_u8; LOG_BYTES], vec![0_u8; LOG_BYTES]);
-        let mut options = [
-            Jit::CU_JIT_ERROR_LOG_BUFFER,
-            Jit::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-            Jit::CU_JIT_INFO_LOG_BUFFER,
-            Jit::CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-        ];
-        // Numbers are passed in the place of pointers.
-        let size = || std::ptr::without_provenance_mut::<c_void>(LOG_BYTES);
-        let mut values = [errors.as_mut_ptr().cast(), size(), info.as_mut_ptr().cast(), size()];
-        let mut handle = std::ptr::null_mut();
-        // SAFETY: the image is null-terminated text or an ELF image; each option has its value, and the buffers
-        // have the sizes given and outlive the call.
-        let status = unsafe {
-            sys::cuModuleLoadDataEx(
-                &mut handle,
-                image.as_ptr().cast(),
-                options.len() as u32,
-                options.as_mut_ptr(),
-                values.as_mut_ptr(),
-            )
-        };
-        if let Err(error) = status.result() {
-            return Err(refused(kernel, described, error, &log_text(&errors), &device));
+        match load_image(image) {
+            Ok((handle, info_log)) => {
+                Ok(Arc::new(Self { device, handle, kernel: kernel.to_owned(), info_log }))
+            }
+            Err((error, log)) => Err(refused(kernel, described, error, &log, &device)),
         }
-        Ok(Arc::new(Self { device, handle, kernel: kernel.to_owned(), info_log: log_text(&info) }))
     }
 
-    /// What the driver's assembler said while loading; often empty.
+    /// What the driver's assembler said while loading; often empty, and always for code from the cache.
     pub fn info_log(&self) -> &str {
         &self.info_log
     }
@@ -330,13 +351,39 @@ fn unusable(kernel: &str, image: String, found: &str, remedy: &str) -> Error {
     Error::Module(Box::new(ModuleError { kernel, image, code, remedy, ..ModuleError::default() }))
 }
 
+/// Loads null-terminated PTX or an ELF image into the GPU whose context is current: the module and the log of
+/// what the driver did, or its error and the log of errors.
+fn load_image(image: &[u8]) -> Result<(sys::CUmodule, String), (DriverError, String)> {
+    if image.last() != Some(&0) && !is_elf(image) {
+        let error = DriverError(sys::CUresult::CUDA_ERROR_INVALID_IMAGE);
+        return Err((error, "neither text nor an ELF image".to_owned()));
+    }
+    let mut logs = Logs::new();
+    let mut handle = std::ptr::null_mut();
+    // SAFETY: the image is null-terminated text or an ELF image; each option has its value, and the buffers
+    // have the sizes given and outlive the call.
+    let status = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut handle,
+            image.as_ptr().cast(),
+            logs.count(),
+            logs.options.as_mut_ptr(),
+            logs.values.as_mut_ptr(),
+        )
+    };
+    match status.result() {
+        Ok(()) => Ok((handle, logs.info())),
+        Err(error) => Err((error, logs.errors())),
+    }
+}
+
+/// Whether this can be linked code. The driver takes no length, so that anything else could make it read beyond the end.
+fn is_elf(image: &[u8]) -> bool {
+    image.len() >= 64 && image.starts_with(b"\x7fELF")
+}
+
 /// The first operand of a PTX directive, or `?`.
 fn directive<'a>(ptx: &'a str, name: &str) -> &'a str {
     let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()).unwrap_or("?")
-}
-
-fn log_text(buffer: &[u8]) -> String {
-    let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
-    String::from_utf8_lossy(&buffer[..end]).into_owned()
 }
