@@ -31,7 +31,7 @@ pub(crate) fn run(dest: &Path) -> Result<()> {
     for program in programs.iter().filter(|p| p.is_program()) {
         let (folder, name) = if program.package == "examples" {
             ("examples", &program.name)
-        } else if program.name == "mamba2" {
+        } else if ["mamba2", "first_launch"].contains(&program.name.as_str()) {
             ("bin", &program.name)
         } else {
             continue;

@@ -71,6 +71,7 @@ for part in "${parts[@]}"; do
       # shellcheck disable=SC2086 # several arguments in one variable
       one "mamba2 bench" "$here/bin/mamba2" bench --device "$device" --json "$out/bench.jsonl" ${BENCH_ARGS:-}
       [ ! -s "$out/bench.jsonl" ] || cat "$out/bench.jsonl"
+      one "first_launch" "$here/bin/first_launch" --device "$device"
       ;;
   esac
 done
