@@ -61,6 +61,20 @@ impl Storage {
         Ok(Arc::new(Self { device: device.clone(), memory }))
     }
 
+    /// Memory of `bytes` bytes of no particular value, to be written before it is read. A PTX executor notes which bytes are
+    /// written, and reports kernels that read others; on the CPU they are zero.
+    ///
+    /// # Errors
+    /// The host or the device is out of memory.
+    pub fn uninit(device: &Device, bytes: usize) -> Result<Arc<Self>> {
+        let memory = match device.inner() {
+            Kind::Executor(_) => Memory::Cpu(CpuBuffer::unwritten(bytes)?),
+            Kind::Cuda(cuda) => Memory::Cuda(CudaBuffer::allocate(cuda, bytes)?),
+            Kind::Cpu | Kind::Meta => return Self::zeroed(device, bytes),
+        };
+        Ok(Arc::new(Self { device: device.clone(), memory }))
+    }
+
     /// Memory that holds a copy of `host`.
     pub(crate) fn from_host(device: &Device, host: CpuBuffer) -> Result<Arc<Self>> {
         let memory = match device.inner() {

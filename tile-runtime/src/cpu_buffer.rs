@@ -85,6 +85,8 @@ pub struct CpuBuffer {
     data: NonNull<u8>,
     bytes: usize,
     layout: Layout,
+    /// For each byte whether it was written; `None` if all count as written.
+    written: Option<Box<[AtomicU8]>>,
 }
 
 // SAFETY: the buffer owns its memory, and every access through `&self` is an atomic operation.
@@ -117,7 +119,39 @@ impl CpuBuffer {
         let layout = Layout::from_size_align(size, ALIGNMENT).map_err(|_| failed())?;
         // SAFETY: the layout has a size above zero.
         let data = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(failed)?;
-        Ok(Self { data, bytes, layout })
+        Ok(Self { data, bytes, layout, written: None })
+    }
+
+    /// A buffer of `bytes` zero bytes that notes which of them are written from now on.
+    ///
+    /// # Errors
+    /// [`Error::OutOfHostMemory`].
+    pub fn unwritten(bytes: usize) -> Result<Self> {
+        let mut buffer = Self::zeroed(bytes)?;
+        buffer.written = Some((0..bytes).map(|_| AtomicU8::new(0)).collect());
+        Ok(buffer)
+    }
+
+    /// For each byte whether it was written, if the buffer was made by [`CpuBuffer::unwritten`].
+    pub fn written(&self) -> Option<Vec<bool>> {
+        let written = self.written.as_ref()?;
+        Some(written.iter().map(|byte| byte.load(Ordering::Relaxed) != 0).collect())
+    }
+
+    /// Says for each byte whether it counts as written; nothing for buffers that do not note it.
+    pub(crate) fn set_written(&self, written: &[bool]) {
+        for (byte, &is_written) in self.written.iter().flatten().zip(written) {
+            byte.store(is_written.into(), Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that `len` elements of `size` bytes are written, of a run that was checked to lie inside.
+    fn note_run(&self, size: usize, start: usize, stride: i64, len: usize) {
+        let Some(written) = &self.written else { return };
+        for i in 0..len {
+            let at = nth(start, stride, i) * size;
+            written[at..at + size].iter().for_each(|byte| byte.store(1, Ordering::Relaxed));
+        }
     }
 
     /// A buffer that holds a copy of `values`.
@@ -174,6 +208,7 @@ impl CpuBuffer {
     #[inline]
     pub fn store_run<T: Element>(&self, start: usize, stride: i64, values: &[T]) -> Result<()> {
         let base = self.run::<T::Word>("a store", start, stride, values.len())?;
+        self.note_run(size_of::<T::Word>(), start, stride, values.len());
         for (i, value) in values.iter().enumerate() {
             // SAFETY: `run` checked that every element of the run lies inside the buffer.
             unsafe { T::Word::store(base.offset(i as isize * stride as isize), value.to_word()) };
@@ -252,6 +287,7 @@ impl CpuBuffer {
     /// [`Error::OutOfBounds`].
     pub fn fetch_update<T: Element>(&self, index: usize, update: impl Fn(T) -> T) -> Result<T> {
         let place = self.run::<T::Word>("an atomic update", index, 0, 1)?;
+        self.note_run(size_of::<T::Word>(), index, 0, 1);
         // SAFETY: `run` checked that the element lies inside the buffer.
         let old = unsafe { T::Word::update(place, |word| update(T::from_word(word)).to_word()) };
         Ok(T::from_word(old))
@@ -315,6 +351,7 @@ impl CpuBuffer {
         convert: impl Fn(i64) -> T,
     ) -> Result<()> {
         let base = self.run::<T::Word>("a store", start, stride, values.len())?;
+        self.note_run(size_of::<T::Word>(), start, stride, values.len());
         for (i, value) in values.iter().enumerate() {
             // SAFETY: `run` checked that every element of the run lies inside the buffer.
             unsafe { T::Word::store(base.offset(i as isize * stride as isize), convert(*value).to_word()) };

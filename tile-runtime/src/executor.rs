@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use tile_codegen::diag::render_fault;
+use tile_codegen::diag::{Mark, render_fault};
 use tile_codegen::dsl::Staged;
-use tile_codegen::ir::LocId;
+use tile_codegen::ir::{Loc, LocId};
 use tile_codegen::target::Target;
 
 use crate::specialize::source_of;
 
-pub use tile_codegen::simt::{Class, Counts, DEFAULT_BUDGET, Report, ReportKind, Traffic};
+pub use tile_codegen::simt::{Class, Counts, DEFAULT_BUDGET, OtherAccess, Report, ReportKind, Traffic};
 
 /// How a PTX executor runs every launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,23 +78,30 @@ impl ExecutorError {
     }
 }
 
-/// A report as a diagnostic: the kind and the first line of its message, the source, then the PTX and the thread.
+/// A report as a diagnostic: the kind and the first line of its message, the source of both accesses where there are two,
+/// then the PTX and the thread of each.
 fn rendered(report: &Report, staged: &Staged) -> String {
     let (head, rest) = report.message.split_once('\n').unwrap_or((&report.message, ""));
-    let loc = staged.kernel.locs.get(LocId(report.loc));
-    let mut place = format!("block {}, warp {}", report.block, report.warp);
-    if let Some(lane) = report.lane {
-        place += &format!(", lane {lane}");
+    let times = if report.times > 1 { format!("; {} times", report.times) } else { String::new() };
+    let mut notes = vec![format!("PTX line {}: {}\n{}{times}", report.line, report.text, report.who())];
+    let at = |loc: u32| staged.kernel.locs.get(LocId(loc));
+    let mut places: Vec<(&Loc, Option<&str>)> = at(report.loc).map(|loc| (loc, None)).into_iter().collect();
+    if let Some(other) = &report.other {
+        let what = if other.write { "the other access, a write" } else { "the other access, a read" };
+        if let Some(loc) = at(other.loc) {
+            match places.first_mut() {
+                Some(first) if first.0 == loc => first.1 = Some("both accesses"),
+                _ => places.push((loc, Some(what))),
+            }
+        }
+        notes.push(format!("{what}: PTX line {}: {}\n{}", other.line, other.text, other.who()));
     }
-    if report.times > 1 {
-        place += &format!("; {} times", report.times);
-    }
-    let mut notes = vec![format!("PTX line {}: {}\n{place}", report.line, report.text)];
     if !rest.is_empty() {
         notes.push(rest.to_owned());
     }
-    let title = format!("{}: {head}", report.kind.name());
-    render_fault(&title, loc, &notes, source_of(loc, &staged.sources))
+    let mark = |&(loc, label)| (loc, label, source_of(Some(loc), &staged.sources));
+    let marks: Vec<Mark<'_>> = places.iter().map(mark).collect();
+    render_fault(&format!("{}: {head}", report.kind.name()), &marks, &notes)
 }
 
 impl fmt::Display for ExecutorError {

@@ -111,17 +111,20 @@ impl Launch<'_> {
             }
             DeviceKind::PtxExecutor { target } => {
                 let Kind::Executor(executor) = device.inner() else { unreachable!("of this kind") };
-                let compiled = kernel.compile(self.target.as_ref().unwrap_or(&target), &self.config)?;
-                let run = launch_ptx::LaunchPtx {
-                    name: self.info.name,
-                    device: &device,
-                    executor,
-                    staged: kernel.staged(),
-                    compiled: &compiled,
-                    args: &self.args,
-                    grid,
-                };
-                stream.submit(&self.uses(), || run.run())
+                let target = self.target.as_ref().unwrap_or(&target);
+                kernel.execute(target, &self.config, |compiled, program| {
+                    let run = launch_ptx::LaunchPtx {
+                        name: self.info.name,
+                        device: &device,
+                        executor,
+                        staged: kernel.staged(),
+                        compiled,
+                        program,
+                        args: &self.args,
+                        grid,
+                    };
+                    stream.submit(&self.uses(), || run.run())
+                })
             }
             DeviceKind::Meta => unreachable!("refused above"),
         }

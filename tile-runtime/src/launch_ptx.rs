@@ -23,6 +23,8 @@ pub(crate) struct LaunchPtx<'a, 'b> {
     pub(crate) executor: &'a Executor,
     pub(crate) staged: &'a Staged,
     pub(crate) compiled: &'a Compiled,
+    /// Of the same kernel.
+    pub(crate) program: &'a Program,
     pub(crate) args: &'a ArgList<'b>,
     pub(crate) grid: [u32; 3],
 }
@@ -31,6 +33,8 @@ pub(crate) struct LaunchPtx<'a, 'b> {
 struct First {
     seed: u64,
     bytes: Vec<Vec<u8>>,
+    /// For each buffer which bytes were written, where that is not all.
+    written: Vec<Option<Vec<bool>>>,
     counts: Counts,
 }
 
@@ -40,12 +44,11 @@ impl LaunchPtx<'_, '_> {
     /// # Errors
     /// [`Error::Executor`] with every report of the first seed that has any, or if seeds differ.
     pub(crate) fn run(&self) -> Result<()> {
-        let program = Program::of(self.compiled).map_err(|error| self.refused(&error))?;
         let buffers = Buffer::all(self.args)?;
         let mut first: Option<First> = None;
         for &seed in &self.executor.options.seeds {
             let (memory, bases) = place(&buffers);
-            let outcome = self.execute(&program, &memory, self.values(&buffers, &bases), seed)?;
+            let outcome = self.execute(&memory, self.values(&buffers, &bases), seed)?;
             if !outcome.is_clean() {
                 let device = self.device.to_string();
                 let error = ExecutorError::of(self.name, device, seed, self.staged, outcome.reports);
@@ -54,18 +57,27 @@ impl LaunchPtx<'_, '_> {
             let bytes: Vec<Vec<u8>> =
                 bases.iter().map(|&base| memory.bytes(base).expect("a region of this memory")).collect();
             match &first {
-                None => first = Some(First { seed, bytes, counts: outcome.counts }),
+                None => {
+                    let written = bases.iter().map(|&base| memory.written(base)).collect();
+                    first = Some(First { seed, bytes, written, counts: outcome.counts });
+                }
                 Some(first) => self.same(&buffers, first, seed, &bytes)?,
             }
         }
-        let First { bytes, counts, .. } = first.expect("there is at least one seed");
+        let First { bytes, written, counts, .. } = first.expect("there is at least one seed");
         self.executor.add(&counts);
-        let written = buffers.iter().zip(&bytes).filter(|(buffer, _)| buffer.mutable);
-        written.into_iter().try_for_each(|(buffer, bytes)| buffer.write_back(bytes))
+        for ((buffer, bytes), written) in buffers.iter().zip(&bytes).zip(&written) {
+            if buffer.mutable {
+                buffer.write_back(bytes)?;
+                written.iter().for_each(|written| buffer.host.set_written(written));
+            }
+        }
+        Ok(())
     }
 
     /// Runs all blocks: in parts in parallel, unless blocks may depend on each other.
-    fn execute(&self, program: &Program, memory: &Memory, args: Vec<Arg>, seed: u64) -> Result<Outcome> {
+    fn execute(&self, memory: &Memory, args: Vec<Arg>, seed: u64) -> Result<Outcome> {
+        let program = self.program;
         let launch =
             Run::of(program, self.compiled, &args, self.grid).map_err(|error| self.refused(&error))?;
         let launch = Run { seed, budget: self.executor.options.budget, ..launch };
@@ -153,7 +165,10 @@ fn place(buffers: &[Buffer<'_>]) -> (Memory, Vec<u64>) {
     let mut memory = Memory::new();
     let bases = buffers.iter().map(|buffer| {
         let access = if buffer.mutable { Access::Write } else { Access::Read };
-        memory.add(buffer.name, &buffer.bytes, access)
+        match buffer.host.written() {
+            None => memory.add(buffer.name, &buffer.bytes, access),
+            Some(written) => memory.add_partly(buffer.name, &buffer.bytes, access, &written),
+        }
     });
     let bases = bases.collect();
     (memory, bases)

@@ -9,6 +9,7 @@ use tile_codegen::diag::{self, Diagnostics};
 use tile_codegen::dsl::{SourceText, Staged, private};
 use tile_codegen::ir;
 use tile_codegen::passes::{PassCx, canonicalize};
+use tile_codegen::simt;
 use tile_codegen::target::Target;
 
 use crate::args::{Arg, KernelInfo, StageArgs};
@@ -22,10 +23,19 @@ pub(crate) struct Specialised {
     name: &'static str,
     staged: Staged,
     program: OnceLock<Result<Program>>,
-    compiled: Mutex<Vec<(Target, Config, Arc<Compiled>)>>,
+    compiled: Mutex<Vec<Executable>>,
     loaded: RwLock<Vec<Loaded>>,
     /// Held while a module is loaded, so that threads that launch at the same time load it once.
     loading: Mutex<()>,
+}
+
+/// The kernel as PTX for one target and configuration, and prepared for the PTX executor once that needs it.
+#[derive(Clone)]
+struct Executable {
+    target: Target,
+    config: Config,
+    compiled: Arc<Compiled>,
+    program: Arc<OnceLock<Result<simt::Program>>>,
 }
 
 /// The kernel in the memory of one GPU.
@@ -86,21 +96,41 @@ impl Specialised {
     /// # Errors
     /// [`Error::Kernel`] if it does not fit the target or the configuration.
     pub(crate) fn compile(&self, target: &Target, config: &Config) -> Result<Arc<Compiled>> {
-        let find = |list: &[(Target, Config, Arc<Compiled>)]| {
-            list.iter().find(|(t, c, _)| t == target && c == config).map(|(_, _, compiled)| compiled.clone())
-        };
+        Ok(self.executable(target, config)?.compiled)
+    }
+
+    /// The kernel as PTX and as a program of the PTX executor, each made the first time.
+    ///
+    /// # Errors
+    /// As [`Specialised::compile`]; [`Error::Kernel`] if the executor does not take it.
+    pub(crate) fn execute<T>(
+        &self,
+        target: &Target,
+        config: &Config,
+        run: impl FnOnce(&Compiled, &simt::Program) -> Result<T>,
+    ) -> Result<T> {
+        let Executable { compiled, program, .. } = self.executable(target, config)?;
+        let program = program.get_or_init(|| {
+            simt::Program::of(&compiled)
+                .map_err(|error| KernelError::plain(self.name, "run on the PTX executor", &error))
+        });
+        run(&compiled, program.as_ref().map_err(Clone::clone)?)
+    }
+
+    fn executable(&self, target: &Target, config: &Config) -> Result<Executable> {
         let mut list = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = find(&list) {
-            return Ok(known);
+        if let Some(known) = list.iter().find(|e| e.target == *target && e.config == *config) {
+            return Ok(known.clone());
         }
         let Staged { kernel, sources } = &self.staged;
         let compiled = compile(kernel, target, config).map_err(|faults| {
             let phase = format!("compiled for {}{}", target.name, describe(config));
             kernel_error(self.name, &phase, faults, sources)
         })?;
-        let compiled = Arc::new(compiled);
-        list.push((*target, *config, compiled.clone()));
-        Ok(compiled)
+        let (compiled, program) = (Arc::new(compiled), Arc::default());
+        let made = Executable { target: *target, config: *config, compiled, program };
+        list.push(made.clone());
+        Ok(made)
     }
 
     /// The kernel in the memory of a GPU, loaded the first time.

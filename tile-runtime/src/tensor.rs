@@ -66,6 +66,15 @@ impl<T: Element> DeviceTensor<T> {
         AnyTensor::zeros(device, T::TYPE, shape).map(Self::wrap)
     }
 
+    /// A tensor for the results of a kernel: its elements have no particular value until something writes them. A PTX executor
+    /// reports kernels that read elements which nothing has written.
+    ///
+    /// # Errors
+    /// As [`DeviceTensor::zeros`].
+    pub fn uninit(device: &Device, shape: &[usize]) -> Result<Self> {
+        AnyTensor::uninit(device, T::TYPE, shape).map(Self::wrap)
+    }
+
     /// A tensor of copies of `value`.
     ///
     /// # Errors

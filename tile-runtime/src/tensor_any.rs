@@ -41,6 +41,16 @@ impl AnyTensor {
         Ok(Self { storage, elem, view })
     }
 
+    /// A tensor whose elements have no particular value, to be written before they are read; see [`Storage::uninit`].
+    ///
+    /// # Errors
+    /// As [`AnyTensor::zeros`].
+    pub fn uninit(device: &Device, elem: Elem, shape: &[usize]) -> Result<Self> {
+        let view = Strided::contiguous(shape)?;
+        let storage = Storage::uninit(device, byte_size(shape, view.numel(), elem)?)?;
+        Ok(Self { storage, elem, view })
+    }
+
     /// A tensor of the meta device with the given strides (not negative).
     ///
     /// # Errors

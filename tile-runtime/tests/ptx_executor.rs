@@ -29,6 +29,25 @@ fn flipped(
     store(out, (0,), where_(flag, load(n, (0,), (64,)), load(h, (0,), (64,)).cast::<i64>()));
 }
 
+/// Two places race: the blocks after the first read what that one writes.
+#[tile_kernel]
+fn reads_what_others_write(y: TensorMut<i32, 1>, z: TensorMut<i32, 1>) {
+    store(y, (bid(0),), arange::<i32>(32) + 1);
+    store(z, (bid(0),), load(y, (0,), (32,)));
+}
+
+/// Stores what lies in `y`, which it has written up to `n` elements.
+#[tile_kernel]
+fn partly(n: Tensor<i32, 1>, y: TensorMut<i32, 1>, z: TensorMut<i32, 1>) {
+    store(y, (0,), load(n, (0,), (32,)));
+    store(z, (bid(0),), load(y, (bid(0),), (32,)));
+}
+
+#[tile_kernel]
+fn copied(from: Tensor<i32, 1>, to: TensorMut<i32, 1>) {
+    store(to, (0,), load(from, (0,), (32,)));
+}
+
 fn executor(seeds: std::ops::Range<u64>) -> Device {
     let options = ExecutorOptions { seeds: seeds.collect(), ..ExecutorOptions::default() };
     Device::ptx_executor_with(&Target::SM_80, options)
@@ -160,5 +179,94 @@ fn every_executor_is_a_device_of_its_own() -> Result<()> {
     let error = scale(&x, &mut y, 1.0, 8).launch(1).expect_err("two devices");
     assert!(matches!(error, Error::DeviceMismatch { .. }), "{error}");
     assert_eq!(x.to_device(&Device::cpu())?.to_vec()?, vec![0.0; 8]);
+    Ok(())
+}
+
+/// Both accesses are named, each with its thread, its PTX line and its line of the kernel.
+#[test]
+fn a_race_names_both_accesses() -> Result<()> {
+    // Blocks of one part of the grid, and of two.
+    for blocks in [2, 40] {
+        let device = executor(0..1);
+        let mut y = DeviceTensor::full(&device, &[32 * 64], 0)?;
+        let mut z = DeviceTensor::full(&device, &[32 * 64], 0)?;
+        let error = reads_what_others_write(&mut y, &mut z).launch(blocks).expect_err("the blocks race");
+        let text = error.to_string();
+        let found = fault(error);
+        let race = found.reports.iter().find(|report| report.kind == ReportKind::Race).expect("a race");
+        let other = race.other.as_ref().expect("the other access");
+        assert_ne!(race.block, other.block, "{text}");
+        assert_ne!(race.line, other.line, "{text}");
+        assert!(race.lane.is_some() && other.warp.is_some() && other.lane.is_some(), "{text}");
+        let texts = [race.text.as_str(), other.text.as_str()];
+        for access in ["st.global", "ld.global"] {
+            assert!(texts.iter().any(|text| text.contains(access)), "{text}");
+        }
+        for part in [
+            "store(y, (bid(0),), arange::<i32>(32) + 1);",
+            "store(z, (bid(0),), load(y, (0,), (32,)));",
+            "the other access, a ",
+            &format!("PTX line {}: {}", race.line, race.text),
+            &format!("PTX line {}: {}", other.line, other.text),
+            &format!("block {}, thread ", race.block),
+            &format!("block {}, thread ", other.block),
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn memory_that_nobody_has_written_is_not_to_be_read() -> Result<()> {
+    let device = executor(0..8);
+    let n = DeviceTensor::from_slice(&device, &[32], &(0..32).collect::<Vec<i32>>())?;
+    let mut y = DeviceTensor::<i32>::uninit(&device, &[64])?;
+    let mut z = DeviceTensor::<i32>::uninit(&device, &[64])?;
+    // The first half of y is written by the kernel itself.
+    partly(&n, &mut y, &mut z).launch(1)?;
+    assert_eq!(z.slice(0, 0..32)?.to_vec()?, n.to_vec()?);
+    // Launches see what earlier ones wrote, and nothing more: a copy of z's first half is fine, its second half is not.
+    let mut out = DeviceTensor::<i32>::uninit(&device, &[32])?;
+    copied(&z.slice(0, 0..32)?, &mut out).launch(1)?;
+    assert_eq!(out.to_vec()?, n.to_vec()?);
+    let error = copied(&z.slice(0, 32..64)?, &mut out).launch(1).expect_err("nobody has written it");
+    let text = error.to_string();
+    let found = fault(error);
+    let report = &found.reports[0];
+    assert_eq!(
+        (report.kind, report.block, report.lane),
+        (ReportKind::UninitialisedMemory, 0, Some(0)),
+        "{text}"
+    );
+    assert!(report.text.contains("ld.global"), "{text}");
+    assert!(text.contains("store(to, (0,), load(from, (0,), (32,)));"), "{text}");
+    // A faulty launch writes nothing; what the host writes counts.
+    z.slice(0, 32..64)?.copy_from_slice(&[7; 32])?;
+    copied(&z.slice(0, 32..64)?, &mut out).launch(1)?;
+    assert_eq!(out.to_vec()?, vec![7; 32]);
+    // Single elements count: all but one are written here.
+    let most = DeviceTensor::<i32>::uninit(&device, &[32])?;
+    most.slice(0, 0..20)?.fill(1)?;
+    most.slice(0, 21..32)?.fill(1)?;
+    let found = fault(copied(&most, &mut out).launch(1).expect_err("element 20 is missing"));
+    assert_eq!(found.reports[0].kind, ReportKind::UninitialisedMemory, "{}", found.text);
+    Ok(())
+}
+
+/// Elements of zeros and of copies count as written.
+#[test]
+fn memory_that_was_given_may_be_read() -> Result<()> {
+    let device = executor(0..2);
+    let mut out = DeviceTensor::<i32>::uninit(&device, &[32])?;
+    let zeros = DeviceTensor::<i32>::zeros(&device, &[32])?;
+    for from in [
+        &zeros,
+        &DeviceTensor::full(&device, &[32], 5)?,
+        &zeros.to_device(&Device::cpu())?.to_device(&device)?,
+    ] {
+        copied(from, &mut out).launch(1)?;
+        assert_eq!(out.to_vec()?, from.to_vec()?);
+    }
     Ok(())
 }

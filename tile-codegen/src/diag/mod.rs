@@ -8,7 +8,7 @@ mod code;
 mod render;
 
 pub use code::Code;
-pub use render::{Source, render, render_fault};
+pub use render::{Mark, Source, render, render_fault};
 
 /// A fault that an operation's own rule found, before it is tied to a place.
 #[derive(Clone, PartialEq, Eq, Debug)]

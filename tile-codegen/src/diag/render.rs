@@ -19,11 +19,14 @@ pub fn render<'a>(diagnostics: &Diagnostics, source: impl Fn(&str) -> Option<Sou
     texts.join("\n\n")
 }
 
-/// Renders a fault that has no code: its title, its place as [`render`] shows it, and notes.
-pub fn render_fault(title: &str, loc: Option<&Loc>, notes: &[String], source: Option<Source<'_>>) -> String {
-    let place = loc.map(|loc| place(loc, None, source));
+/// A place of a fault: where it is, what the mark there says, and the text of the file.
+pub type Mark<'a> = (&'a Loc, Option<&'a str>, Option<Source<'a>>);
+
+/// Renders a fault that has no code: its title, its places as [`render`] shows them, and notes.
+pub fn render_fault(title: &str, marks: &[Mark<'_>], notes: &[String]) -> String {
+    let places = marks.iter().map(|&(loc, label, source)| place(loc, label, source));
     let notes = notes.iter().map(|note| Element::from(Level::NOTE.message(note.as_str())));
-    Renderer::plain().render(&[Level::ERROR.primary_title(title).elements(place.into_iter().chain(notes))])
+    Renderer::plain().render(&[Level::ERROR.primary_title(title).elements(places.chain(notes))])
 }
 
 fn render_one<'a>(diagnostic: &Diagnostic, source: &impl Fn(&str) -> Option<Source<'a>>) -> String {

@@ -254,7 +254,8 @@ impl Step<'_, '_> {
             let group = self.warp.bulk_groups.pop_front().expect("there are more groups than may be pending");
             for mut store in group {
                 self.perform(&mut store);
-                let stamp = who(self.warp, self.block.index, store.stamp.lane(), false, self.pc).stamp;
+                let lane = store.stamp.first_lane().unwrap_or(0);
+                let stamp = who(self.warp, self.block.index, lane, false, self.pc).stamp;
                 for piece in &store.pieces {
                     self.block.shared.end_async_read(piece.at, piece.len, stamp);
                 }
@@ -281,7 +282,7 @@ impl Step<'_, '_> {
             }
             let who = Who { clock: &store.clock, block: self.block.index, stamp: store.stamp };
             if let Some(race) = self.engine.track.write(index, offset, (old, data), &who) {
-                let lane = store.stamp.lane() as usize;
+                let lane = store.stamp.first_lane().unwrap_or(0) as usize;
                 self.report_race(lane, Space::Global, Some(race.block), race.other, race.write);
             }
             region.write(offset, data);

@@ -149,7 +149,7 @@ impl Snapshot {
     }
 }
 
-/// The lane of an access by several lanes of a warp.
+/// The lane of an access by a whole warp. That of an access by several lanes is 32 plus the first of them.
 pub(super) const MANY: u32 = 63;
 
 /// An access: who made it at which count and line, in 64 bits; 0 is none.
@@ -173,6 +173,11 @@ impl Stamp {
         Stamp::new(0, 0, MANY, false, line.saturating_sub(1) as usize)
     }
 
+    /// The same access at another line.
+    pub(super) fn at(self, pc: usize) -> Stamp {
+        Stamp(self.0 & !0xf_ffff | (pc as u64).min(0xf_ffff))
+    }
+
     pub(super) fn is_none(self) -> bool {
         self.0 == 0
     }
@@ -185,8 +190,17 @@ impl Stamp {
         (self.0 >> 27 & 31) as usize
     }
 
-    pub(super) fn lane(self) -> u32 {
+    fn lane(self) -> u32 {
         (self.0 >> 21 & 63) as u32
+    }
+
+    /// The lane, or the first of several; `None` for the whole warp.
+    pub(super) fn first_lane(self) -> Option<u32> {
+        (self.lane() != MANY).then(|| self.lane() & 31)
+    }
+
+    fn is_by_many(self) -> bool {
+        self.lane() >= 32
     }
 
     /// Whether it was atomic or ordered: such accesses do not race with each other.
@@ -202,7 +216,7 @@ impl Stamp {
     pub(super) fn merged(self, before: Stamp) -> Stamp {
         let same = before.count() == self.count() && before.warp() == self.warp() && !before.is_none();
         if same && before.lane() != self.lane() {
-            return Stamp(self.0 & !(63 << 21) | u64::from(MANY) << 21);
+            return Stamp(self.0 & !(63 << 21) | u64::from(before.lane() | 32) << 21);
         }
         self
     }
@@ -223,7 +237,7 @@ impl Who<'_> {
             return true;
         }
         if block == self.block && stamp.warp() == self.stamp.warp() {
-            let same_lane = stamp.lane() == self.stamp.lane() && stamp.lane() != MANY;
+            let same_lane = stamp.lane() == self.stamp.lane() && !stamp.is_by_many();
             return same_lane || stamp.count() < self.stamp.count();
         }
         self.clock.knows(block, stamp.warp(), self.block) >= stamp.count()

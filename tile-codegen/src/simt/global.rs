@@ -136,9 +136,9 @@ impl GlobalTrack {
         }
     }
 
-    /// Races with another run of the same launch over other blocks: region, granule's offset, and both accesses.
-    /// Nothing orders the blocks of two runs.
-    pub(super) fn races_with(&self, other: &GlobalTrack) -> Vec<(usize, u64, Writer, Reader)> {
+    /// Races with another run of the same launch over other blocks: region, granule's offset, and both accesses, the
+    /// other one with whether it writes. Nothing orders the blocks of two runs.
+    pub(super) fn races_with(&self, other: &GlobalTrack) -> Vec<(usize, u64, Writer, (Reader, bool))> {
         let mut found = Vec::new();
         for (r, (mine, theirs)) in self.regions.iter().zip(&other.regions).enumerate() {
             for (page, writers) in mine.writers.iter().enumerate() {
@@ -154,16 +154,16 @@ impl GlobalTrack {
     }
 }
 
-/// An access of another run that races with a write.
-fn rival(writer: &Writer, theirs: &Track, g: usize) -> Option<Reader> {
+/// An access of another run that races with a write, and whether it writes too.
+fn rival(writer: &Writer, theirs: &Track, g: usize) -> Option<(Reader, bool)> {
     if writer.stamp.is_none() {
         return None;
     }
     let both_strong = |stamp: Stamp| stamp.strong() && writer.stamp.strong();
     let their = theirs.writer(g);
     if !their.stamp.is_none() && their.value != writer.value && !both_strong(their.stamp) {
-        return Some((their.block, their.stamp));
+        return Some(((their.block, their.stamp), true));
     }
     let readers = theirs.readers.get(&g)?;
-    readers.iter().find(|(_, stamp)| !both_strong(*stamp)).copied()
+    readers.iter().find(|(_, stamp)| !both_strong(*stamp)).map(|&reader| (reader, false))
 }

@@ -63,6 +63,21 @@ impl Memory {
         self.push(name.into(), len as u64, words, Access::Write, Some(defined))
     }
 
+    /// As [`Memory::add`], where only the bytes that `written` says were written: reading others first is reported.
+    pub fn add_partly(
+        &mut self,
+        name: impl Into<String>,
+        bytes: &[u8],
+        access: Access,
+        written: &[bool],
+    ) -> u64 {
+        let base = self.add(name, bytes, access);
+        let region = self.regions.last_mut().expect("one was added");
+        let padded = written.iter().copied().chain(std::iter::repeat(false)).take(bytes.len());
+        region.defined = Some(padded.map(|byte| AtomicU8::new(byte.into())).collect());
+        base
+    }
+
     fn push(
         &mut self,
         name: String,
@@ -88,6 +103,14 @@ impl Memory {
         let region = self.regions.iter().find(|region| region.base == base)?;
         let bytes = region.words.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
         Some(bytes.take(region.len as usize).collect())
+    }
+
+    /// For each byte of the region that begins at `base` whether it was given or written; `None` if all were, or if there is
+    /// no such region.
+    pub fn written(&self, base: u64) -> Option<Vec<bool>> {
+        let region = self.regions.iter().find(|region| region.base == base)?;
+        let defined = region.defined.as_ref()?;
+        Some(defined.iter().map(|byte| byte.load(Relaxed) != 0).collect())
     }
 
     /// The region that holds `size` bytes at `address`, by its index.

@@ -96,6 +96,6 @@ pub use counts::{Class, Counts, Traffic};
 pub use launch::{Arg, LaunchError};
 pub use memory::{Access, Memory};
 pub use program::{Program, ProgramError};
-pub use report::{Report, ReportKind};
+pub use report::{OtherAccess, Report, ReportKind};
 pub use run::{DEFAULT_BUDGET, Outcome, Run, RunError};
 pub use tensor_map::{TensorMap, TensorMapError, TensorSwizzle};

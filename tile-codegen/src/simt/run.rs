@@ -3,13 +3,12 @@
 use std::ops::Range;
 
 use super::bulk;
-use super::clock::Stamp;
 use super::counts::Counts;
 use super::global::GlobalTrack;
 use super::memory::Memory;
 use super::program::Program;
 use super::random::Random;
-use super::report::{Place, Report, ReportKind, Reports};
+use super::report::{OtherAccess, Place, Report, ReportKind, Reports};
 use super::state::{Block, Engine, Wait, Warp};
 use super::step::{Step, step};
 use crate::ptx::Shared;
@@ -150,15 +149,22 @@ impl Outcome {
     pub fn join(&mut self, program: &Program, memory: &Memory, other: Outcome) {
         let mut reports = Reports::default();
         let both = [self.track.races_with(&other.track), other.track.races_with(&self.track)];
-        for (region, offset, writer, (block, stamp)) in both.into_iter().flatten() {
+        for (region, offset, writer, rival) in both.into_iter().flatten() {
             let place = Place {
                 block: writer.block,
                 warp: writer.stamp.warp() as u32,
-                lane: Some(writer.stamp.lane()).filter(|&lane| lane < 32),
+                lane: writer.stamp.first_lane(),
                 pc: writer.stamp.pc(),
             };
-            reports.add(program, ReportKind::Race, place, || {
-                race_between(program, memory, (region, offset), block, stamp)
+            reports.add_with(program, ReportKind::Race, place, || {
+                let (reader, write) = rival;
+                let other = OtherAccess::of(program, reader.0, reader.1, write);
+                let (name, who, line) =
+                    (&memory.region(region).name, other.who(), program.line_name(reader.1.pc()));
+                let message = format!(
+                    "writes byte {offset} of `{name}`, which {who} uses at {line}, and nothing orders the two"
+                );
+                (message, Some(other))
             });
         }
         Reports::merge(&mut self.reports, other.reports);
@@ -166,14 +172,6 @@ impl Outcome {
         self.counts.add(&other.counts);
         self.track.absorb(other.track);
     }
-}
-
-fn race_between(program: &Program, memory: &Memory, at: (usize, u64), block: u64, stamp: Stamp) -> String {
-    let (name, line) = (&memory.region(at.0).name, program.line_name(stamp.pc()));
-    format!(
-        "writes byte {} of `{name}`, which block {block} uses at {line}, and nothing orders the two",
-        at.1
-    )
 }
 
 /// Which blocks and warps go on.

@@ -247,11 +247,11 @@ impl SharedMemory {
         self.defined[at..at + data.len()].fill(true);
     }
 
-    /// The thread of `stamp` has waited for an asynchronous write: from now on it counts as that thread's.
+    /// The thread of `stamp` has waited for an asynchronous write: from now on it counts as that thread's, made by the copy.
     pub(super) fn end_write(&mut self, at: usize, size: usize, stamp: Stamp) {
         for g in self.granules(at, size) {
-            self.in_flight[g] = 0;
-            self.writers[g] = stamp;
+            let copy = std::mem::take(&mut self.in_flight[g]) as usize;
+            self.writers[g] = if copy > 0 { stamp.at(copy - 1) } else { stamp };
             self.owners[g] = None;
         }
     }

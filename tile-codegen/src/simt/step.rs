@@ -4,7 +4,7 @@ use super::clock::{Stamp, Who};
 use super::counts::lanes;
 use super::program::Program;
 use super::regs::Lanes;
-use super::report::{Place, ReportKind};
+use super::report::{OtherAccess, Place, ReportKind};
 use super::state::{BlockParts, Engine, Warp};
 use crate::ptx::{Hopper, Inst, Operand, Reg, SpecialReg, Ty};
 
@@ -94,6 +94,20 @@ impl Step<'_, '_> {
     pub(super) fn report(&mut self, kind: ReportKind, lane: Option<usize>, message: impl FnOnce() -> String) {
         let place = self.place(lane);
         self.engine.reports.add(self.engine.program, kind, place, message);
+    }
+
+    /// Reports a fault of this instruction and another access.
+    pub(super) fn report_with(
+        &mut self,
+        kind: ReportKind,
+        lane: usize,
+        about: impl FnOnce(&Program) -> (String, OtherAccess),
+    ) {
+        let (place, program) = (self.place(Some(lane)), self.engine.program);
+        self.engine.reports.add_with(program, kind, place, || {
+            let (message, other) = about(program);
+            (message, Some(other))
+        });
     }
 
     /// This instruction as the place of a report that comes later.

@@ -1,8 +1,8 @@
 //! Products of warpgroups on tiles that bulk copies bring: every swizzle and major order, A from both places.
 
-use super::{SEEDS, at, bytes_of, show, words};
+use super::{SEEDS, at, show, words};
 use crate::ptx::*;
-use crate::simt::{Access, Memory, Outcome, Program, ReportKind, Run, TensorMap, TensorSwizzle};
+use crate::simt::{Access, Memory, Outcome, Program, Run, TensorMap, TensorSwizzle};
 
 /// A kernel, its tensor maps (over the inputs, in order), its other inputs and the length of its output.
 pub(super) struct Launch {
@@ -53,26 +53,14 @@ impl Launch {
         }
         right
     }
-
-    /// Every seed reports one of these kinds; the text of the line in the plain schedule, or the seed that does not.
-    pub(super) fn reports(&self, kinds: &[ReportKind]) -> Result<String, String> {
-        let mut first = None;
-        for seed in SEEDS {
-            let (outcome, _) = self.run(seed);
-            let found = outcome.reports.iter().find(|report| kinds.contains(&report.kind));
-            let found = found.ok_or_else(|| format!("seed {seed}: no {kinds:?}: {}", show(&outcome)))?;
-            first.get_or_insert_with(|| found.text.clone());
-        }
-        Ok(first.expect("there is a seed"))
-    }
 }
 
 /// An operand of a product: which memory order, which swizzle, how many rows along M or N.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout {
-    pub(super) swizzle: TensorSwizzle,
-    pub(super) trans: bool,
-    pub(super) count: u64,
+struct Layout {
+    swizzle: TensorSwizzle,
+    trans: bool,
+    count: u64,
 }
 
 impl Layout {
@@ -93,7 +81,7 @@ impl Layout {
         if self.trans { self.count } else { depth }
     }
 
-    pub(super) fn bytes(self, depth: u64, size: u64) -> u64 {
+    fn bytes(self, depth: u64, size: u64) -> u64 {
         self.count * depth * size
     }
 
@@ -101,14 +89,14 @@ impl Layout {
         self.rows(depth) * self.span()
     }
 
-    pub(super) fn map(self, depth: u64, size: u64) -> TensorMap {
+    fn map(self, depth: u64, size: u64) -> TensorMap {
         let dims = [self.inner(depth), self.rows(depth)];
         let sides = [self.width(size) as u32, self.rows(depth) as u32];
         TensorMap::dense(0, size as u32, &dims, &sides, self.swizzle)
     }
 
     /// The tensor in memory: `value(row, k)` as bytes.
-    pub(super) fn tensor(self, depth: u64, encode: impl Fn(u64, u64) -> Vec<u8>) -> Vec<u8> {
+    fn tensor(self, depth: u64, encode: impl Fn(u64, u64) -> Vec<u8>) -> Vec<u8> {
         let element = |row: u64, inner: u64| if self.trans { encode(inner, row) } else { encode(row, inner) };
         let rows = 0..self.rows(depth);
         rows.flat_map(|row| (0..self.inner(depth)).map(move |i| (row, i)))
@@ -117,7 +105,7 @@ impl Layout {
     }
 
     /// Loads all boxes from `map` to `base` bytes into shared memory.
-    pub(super) fn load(
+    fn load(
         self,
         f: &mut FuncBuilder,
         pred: Reg,
@@ -144,8 +132,8 @@ impl Layout {
         }
     }
 
-    /// The descriptor of step `j` of the operand at `base`, with the fields changed by `change`.
-    pub(super) fn descriptor(self, f: &mut FuncBuilder, base: i64, depth: u64, j: u64, change: u64) -> Reg {
+    /// The descriptor of step `j` of the operand at `base`, as a register.
+    fn descriptor(self, f: &mut FuncBuilder, base: i64, depth: u64, j: u64) -> Reg {
         let (leading, stride, from) = self.offsets(depth, j);
         let mode = match self.swizzle {
             TensorSwizzle::None => 0,
@@ -158,21 +146,21 @@ impl Layout {
         let start = f.int(IntOp::Add, Ty::U32, start, base + from as i64);
         let start = f.shr_u32(start, 4);
         let start = f.cvt(Ty::U64, Ty::U32, start);
-        let desc = f.int(IntOp::Or, Ty::B64, start, (fixed ^ change) as i64);
+        let desc = f.int(IntOp::Or, Ty::B64, start, fixed as i64);
         f.materialize(Ty::B64, desc)
     }
 }
 
-pub(super) fn a_value(row: u64, k: u64) -> i64 {
+fn a_value(row: u64, k: u64) -> i64 {
     (row as i64 * 7 + k as i64 * 3) % 11 - 5
 }
 
-pub(super) fn b_value(column: u64, k: u64) -> i64 {
+fn b_value(column: u64, k: u64) -> i64 {
     (k as i64 * 5 + column as i64 * 2) % 13 - 6
 }
 
 /// A small integer as an element.
-pub(super) fn element(ty: Ty, x: i64) -> Vec<u8> {
+fn element(ty: Ty, x: i64) -> Vec<u8> {
     match ty {
         Ty::BF16 => half::bf16::from_f32(x as f32).to_le_bytes().to_vec(),
         Ty::F16 => half::f16::from_f32(x as f32).to_le_bytes().to_vec(),
@@ -181,13 +169,13 @@ pub(super) fn element(ty: Ty, x: i64) -> Vec<u8> {
 }
 
 /// A·Bᵀ as f32, row by row.
-pub(super) fn expected(n: u64, depth: u64) -> Vec<f32> {
+fn expected(n: u64, depth: u64) -> Vec<f32> {
     let sum = |i: u64, j: u64| (0..depth).map(|k| a_value(i, k) * b_value(j, k)).sum::<i64>() as f32;
     (0..64).flat_map(|i| (0..n).map(move |j| (i, j))).map(|(i, j)| sum(i, j)).collect()
 }
 
 /// Stores the accumulators of a warpgroup to 64 rows of `n` f32 at `out`.
-pub(super) fn store_accumulators(f: &mut FuncBuilder, out: Reg, d: &[Reg], n: u64) {
+fn store_accumulators(f: &mut FuncBuilder, out: Reg, d: &[Reg], n: u64) {
     let tid = f.special(SpecialReg::TidX);
     let (warp, lane) = (f.shr_u32(tid, 5), f.and_b32(tid, 31));
     let (group, place) = (f.shr_u32(lane, 2), f.and_b32(lane, 3));
@@ -202,7 +190,7 @@ pub(super) fn store_accumulators(f: &mut FuncBuilder, out: Reg, d: &[Reg], n: u6
     }
 }
 
-pub(super) fn product(ty: Ty, n: u64, d: &[Reg], a: WgmmaA, b: Reg, scale_d: impl Into<Operand>) -> Wgmma {
+fn product(ty: Ty, n: u64, d: &[Reg], a: WgmmaA, b: Reg, scale_d: impl Into<Operand>) -> Wgmma {
     Wgmma {
         n: n as u32,
         ty,
@@ -242,8 +230,8 @@ fn multiply(ty: Ty, a: Layout, b: Layout, depth: u64, neg: bool) -> Launch {
     let d: Vec<Reg> = (0..b.count / 2).map(|_| f.reg(RegClass::F32)).collect();
     f.hopper(Hopper::WgmmaFence);
     for j in 0..depth * size / 32 {
-        let left = WgmmaA::Desc(a.descriptor(&mut f, a_at, depth, j, 0));
-        let right = b.descriptor(&mut f, b_at, depth, j, 0);
+        let left = WgmmaA::Desc(a.descriptor(&mut f, a_at, depth, j));
+        let right = b.descriptor(&mut f, b_at, depth, j);
         let form = product(ty, b.count, &d, left, right, i64::from(j > 0));
         f.wgmma(Wgmma { trans_a: a.trans, trans_b: b.trans, neg_a: neg, ..form });
     }
@@ -299,9 +287,9 @@ fn wide_and_negated_products() {
     assert!(floats(&found).iter().zip(&right).all(|(a, b)| a == b));
 }
 
-/// A from registers, read from global memory with the places that the manual lists for `mma.sync`; `spoils` overwrites one
-/// of them while the product is in flight. 100 is added.
-pub(super) fn from_registers(spoils: bool) -> Launch {
+/// A from registers, read from global memory with the places that the manual lists for `mma.sync`. 100 is added.
+#[test]
+fn a_from_registers() {
     let b = Layout { swizzle: TensorSwizzle::B32, trans: false, count: 16 };
     let mut f = FuncBuilder::new("registers", 128);
     let map = f.param("b", ParamKind::Bytes { size: 128, align: 64 });
@@ -333,21 +321,22 @@ pub(super) fn from_registers(spoils: bool) -> Launch {
     let d: Vec<Reg> = (0..8).map(|_| f.reg(RegClass::F32)).collect();
     d.iter().for_each(|&d| f.mov_to(Ty::F32, d, Operand::f32(100.0)));
     f.hopper(Hopper::WgmmaFence);
-    let right = b.descriptor(&mut f, 1024, 16, 0, 0);
-    f.wgmma(product(Ty::BF16, 16, &d, WgmmaA::Regs(regs.clone()), right, 1));
+    let right = b.descriptor(&mut f, 1024, 16, 0);
+    f.wgmma(product(Ty::BF16, 16, &d, WgmmaA::Regs(regs), right, 1));
     f.hopper(Hopper::WgmmaCommit);
-    if spoils {
-        f.mov_to(Ty::B32, regs[2], 0);
-    }
     f.hopper(Hopper::WgmmaWait(0));
     store_accumulators(&mut f, out, &d, 16);
     let rows = (0..64).flat_map(|row| (0..16).map(move |k| (row, k)));
     let a: Vec<u8> = rows.flat_map(|(row, k)| element(Ty::BF16, a_value(row, k))).collect();
     let tensors = vec![(b.tensor(16, |row, k| element(Ty::BF16, b_value(row, k))), b.map(16, 2))];
-    Launch { kernel: f.finish(), tensors, inputs: vec![a], out: vec![0; 4096], out_map: None, shared: 2048 }
-}
-
-/// Bytes of f32 numbers.
-pub(super) fn float_bytes(values: &[f32]) -> Vec<u8> {
-    bytes_of(values.iter().map(|value| value.to_bits()))
+    let launch = Launch {
+        kernel: f.finish(),
+        tensors,
+        inputs: vec![a],
+        out: vec![0; 4096],
+        out_map: None,
+        shared: 2048,
+    };
+    let right: Vec<f32> = expected(16, 16).into_iter().map(|x| x + 100.0).collect();
+    assert_eq!(floats(&launch.clean()), right);
 }

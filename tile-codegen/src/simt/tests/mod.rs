@@ -8,8 +8,6 @@ mod faults;
 mod flags;
 mod hopper;
 mod hopper_copies;
-mod hopper_faults;
-mod hopper_ring;
 mod matrices;
 mod numbers;
 
