@@ -103,11 +103,11 @@ impl<'a, T: Value> Pass<'a, T> {
             inputs: *inputs,
             shape,
             plan,
-            dt: uninitialized(device, &padded)?,
-            decay: uninitialized(device, &padded)?,
-            chunk_states: uninitialized(device, &[batch, heads, chunks, head_dim, state])?,
-            y: uninitialized(device, &[batch, tokens, heads, head_dim])?,
-            final_states: uninitialized(device, &[batch, heads, head_dim, state])?,
+            dt: DeviceTensor::uninit(device, &padded)?,
+            decay: DeviceTensor::uninit(device, &padded)?,
+            chunk_states: DeviceTensor::uninit(device, &[batch, heads, chunks, head_dim, state])?,
+            y: DeviceTensor::uninit(device, &[batch, tokens, heads, head_dim])?,
+            final_states: DeviceTensor::uninit(device, &[batch, heads, head_dim, state])?,
         })
     }
 
@@ -169,11 +169,6 @@ impl<'a, T: Value> Pass<'a, T> {
         );
         (launch.config(ALL_REGISTERS), grid)
     }
-}
-
-/// Memory that the kernels write before anyone reads it; a meta tensor on the meta device.
-fn uninitialized<T: Element>(device: &Device, shape: &[usize]) -> Result<DeviceTensor<T>> {
-    Ok(if device.is_meta() { DeviceTensor::meta(shape)? } else { DeviceTensor::zeros(device, shape)? })
 }
 
 fn fault<T>(argument: &'static str, found: String, expected: String) -> Result<T> {
