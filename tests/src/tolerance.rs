@@ -64,6 +64,8 @@ impl Tolerance {
             return true;
         }
         match self {
+            // The distance to an infinity is within any share of it.
+            _ if found.is_infinite() || expected.is_infinite() => false,
             Tolerance::Exact => false,
             Tolerance::Within { relative, absolute } => {
                 (found - expected).abs() <= relative * expected.abs() + absolute

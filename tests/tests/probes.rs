@@ -1,4 +1,6 @@
-//! The executor gives what a GPU gave: probes of every instruction form, against the outputs that are kept as data.
+//! The executor gives what a GPU gave: probes of every instruction form, against the outputs that are kept as data. All of
+//! them are compared, bit for bit where the instruction is exact, and within the bounds of `tests/src/probes/bounds.rs` where
+//! it is not. Where the GPU and the PTX manual differ is in `tests/data/probes/README.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,11 +11,6 @@ use tile_tests::probes;
 fn data() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/probes/h200.safetensors")
 }
-
-/// Families of probes that agree with the chip in every form but f64. The others still have forms that differ, among them
-/// 64-bit bit fields, f64, conversions and `div.approx`; they are compared once the executor follows the chip.
-const AGREED: &[&str] =
-    &["predicates/", "warp/", "atomics/", "mma/", "matrix/", "copies/", "memory/", "control/"];
 
 const HOW: &str = "the data file holds the output of each probe on one NVIDIA H200, by the probe's key";
 
@@ -28,16 +25,11 @@ fn the_executor_gives_what_the_chip_gave() {
     let file = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}. {HOW}", path.display()));
     let mut chip = outputs(&file);
     let mut failed = Vec::new();
-    let mut compared = 0;
     for probe in probes::all() {
         let Some(theirs) = chip.remove(&probe.key()) else {
             failed.push(format!("{}: no data for this probe, or data of other inputs. {HOW}", probe.name));
             continue;
         };
-        if probe.name.contains("f64") || !AGREED.iter().any(|family| probe.name.starts_with(family)) {
-            continue;
-        }
-        compared += 1;
         for seed in [0, 1] {
             match probe.execute(seed) {
                 Err(report) => failed.push(format!("{}, schedule {seed}: {report}", probe.name)),
@@ -50,7 +42,6 @@ fn the_executor_gives_what_the_chip_gave() {
         }
     }
     failed.extend(chip.keys().map(|key| format!("{key}: data without a probe")));
-    assert!(compared > 60, "only {compared} probes were compared");
     assert!(failed.is_empty(), "{} differences:\n{}", failed.len(), failed.join("\n"));
 }
 

@@ -155,6 +155,10 @@ fn special<T: Float>(x: Tensor<T, 2>, y: Tensor<T, 2>, out: TensorMut<T, 2>, op:
         4 => where_(a != b, a, b),
         5 => where_(a < b, a, b),
         6 => where_(a == a, a, 1.0) + b,
+        // Quotients show the sign of zero.
+        8 => 1.0 / minimum(a, b * 0.0),
+        9 => 1.0 / maximum(b * 0.0, a),
+        10 => 1.0 / tanh(where_(a == 0.0, a, 1.0)),
         _ => exp2(a * 16.0),
     };
     store(out, at, where_(result == result, result, 77.0));
@@ -186,9 +190,10 @@ fn floats<T: Held + Float>(cases: &mut Cases) {
             });
         }
     }
-    for op in 0..8 {
+    for op in 0..11 {
         let mut how = exact(format!("special values {} {op}", T::NAME), 512, GRID);
-        how.tolerance = Tolerance::function(if op == 7 { "softplus" } else { "div" }, T::ROUNDING);
+        how.tolerance =
+            Tolerance::function(if op == 7 || op == 10 { "softplus" } else { "div" }, T::ROUNDING);
         let inputs = [plain(&SHAPE, Fill::Small), plain(&SHAPE, Fill::Small)];
         // Kept to types whose quotients of small numbers do not double-round.
         if T::NAME == "f32" || op < 4 {

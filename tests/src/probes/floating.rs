@@ -2,16 +2,10 @@
 
 use tile_codegen::ptx::{FloatOp, FloatUnOp, Inst, Ty};
 
+use super::bounds::{of_binary, of_unary, trigonometry_far, trigonometry_near};
 use super::builder::Builder;
 use super::values::{Random, edges, f32_bits, floats, pairs, random, triples};
 use super::{Compare, Probe};
-
-/// Half an ulp that the executor's own rounding adds.
-const ROUNDING: f64 = 1.0 / (1 << 24) as f64;
-/// The least normal f32: results below it may be flushed on one side of the border only.
-const LEAST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
-/// Two steps of subnormals.
-const SUBNORMAL: f64 = 3e-45;
 
 pub(super) fn probes() -> Vec<Probe> {
     let mut all = Vec::new();
@@ -27,37 +21,6 @@ pub(super) fn probes() -> Vec<Probe> {
 /// The name's suffix.
 fn suffix(ty: Ty, ftz: bool) -> String {
     format!("{}{ty}", if ftz { "ftz." } else { "" })
-}
-
-fn within(rel: f64, ftz: bool, why: &'static str) -> Compare {
-    Compare::Within { rel: rel + ROUNDING, abs: if ftz { LEAST_NORMAL } else { SUBNORMAL }, why }
-}
-
-fn of_binary(op: FloatOp, ftz: bool) -> Compare {
-    match op {
-        FloatOp::DivFull => within(2f64.powi(-22), ftz, "div.full: 2 ulp over the full range"),
-        FloatOp::DivApprox => within(2f64.powi(-22), ftz, "div.approx: 2 ulp for divisors in 2^-126..2^126"),
-        _ => Compare::Bits,
-    }
-}
-
-fn of_unary(op: FloatUnOp, ty: Ty, ftz: bool) -> Compare {
-    match (op, ty) {
-        (FloatUnOp::RsqrtApprox, Ty::F64) => {
-            within(2f64.powf(-22.9), ftz, "rsqrt.approx.f64 is emulated, no error is given")
-        }
-        (FloatUnOp::SqrtApprox, _) => within(2f64.powi(-23), ftz, "sqrt.approx: relative error 2^-23"),
-        (FloatUnOp::RsqrtApprox, _) => within(2f64.powf(-22.9), ftz, "rsqrt.approx: relative error 2^-22.9"),
-        (FloatUnOp::RcpApprox, _) => within(2f64.powi(-23), ftz, "rcp.approx: 1 ulp"),
-        (FloatUnOp::Ex2Approx, _) => within(2f64.powi(-22), ftz, "ex2.approx: 2 ulp"),
-        (FloatUnOp::Lg2Approx, _) => {
-            let error = 2f64.powf(-22.6) + ROUNDING;
-            let why = "lg2.approx: absolute error 2^-22.6 for 0.5..2, relative error 2^-22.6 elsewhere";
-            Compare::Within { rel: error, abs: error, why }
-        }
-        (FloatUnOp::TanhApprox, _) => within(2f64.powi(-11), ftz, "tanh.approx: relative error 2^-11"),
-        _ => Compare::Bits,
-    }
 }
 
 /// Random numbers of moderate size.
@@ -134,11 +97,9 @@ fn trigonometry(ftz: bool) -> Probe {
     let suffix = suffix(Ty::F32, ftz);
     let columns = [(Ty::F32, small), (Ty::F32, large), (Ty::F32, special)];
     let mut p = Builder::elements(format!("floating/trigonometry {suffix}"), &columns);
-    let near = "absolute error 2^-20.5 in -2pi..2pi";
-    let far = "absolute error 2^-14.7 in -100pi..100pi";
     let ranges = [
-        ("-2pi..2pi", Compare::Within { rel: 0.0, abs: 2f64.powf(-20.5) + ROUNDING, why: near }),
-        ("-100pi..100pi", Compare::Within { rel: 0.0, abs: 2f64.powf(-14.7) + ROUNDING, why: far }),
+        ("-2pi..2pi", trigonometry_near()),
+        ("-100pi..100pi", trigonometry_far()),
         ("zeros, infinities, NaN", Compare::Bits),
     ];
     for op in [FloatUnOp::SinApprox, FloatUnOp::CosApprox] {

@@ -10,10 +10,12 @@
 //! | `builder.rs` | builds a probe |
 //! | `values.rs` | operands: edge values and random ones |
 //! | `compare.rs` | what counts as the same result |
+//! | `bounds.rs` | how far approximations may differ, and why |
 //! | `execute.rs` | runs a probe on the executor |
 //! | others | one family of instructions each, listed in [`FAMILIES`] |
 
 mod atomics;
+mod bounds;
 mod builder;
 mod compare;
 mod control;

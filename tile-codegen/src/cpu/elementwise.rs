@@ -4,7 +4,7 @@ use super::strided;
 use super::value::{Element, TileValue};
 use super::{math, round};
 use crate::ir::Elem;
-use crate::ops::binary::BinaryOp;
+use crate::ops::binary::{BinaryOp, larger, smaller};
 use crate::ops::compare::CompareOp;
 use crate::ops::unary::UnaryOp;
 
@@ -116,13 +116,13 @@ fn float_binary(op: BinaryOp, flipped: bool, mut run: impl FnMut(Step<'_, f32>))
         BinaryOp::Sub => pick!(flipped, run, a, b => a - b),
         BinaryOp::Mul => pick!(flipped, run, a, b => a * b),
         BinaryOp::Div => pick!(flipped, run, a, b => a / b),
-        BinaryOp::Minimum => pick!(flipped, run, a, b => f32::min(a, b)),
-        BinaryOp::Maximum => pick!(flipped, run, a, b => f32::max(a, b)),
+        BinaryOp::Minimum => pick!(flipped, run, a, b => smaller(a, b)),
+        BinaryOp::Maximum => pick!(flipped, run, a, b => larger(a, b)),
         BinaryOp::MinimumNan => pick!(flipped, run, a, b => {
-            if a.is_nan() || b.is_nan() { f32::NAN } else { f32::min(a, b) }
+            if a.is_nan() || b.is_nan() { f32::NAN } else { smaller(a, b) }
         }),
         BinaryOp::MaximumNan => pick!(flipped, run, a, b => {
-            if a.is_nan() || b.is_nan() { f32::NAN } else { f32::max(a, b) }
+            if a.is_nan() || b.is_nan() { f32::NAN } else { larger(a, b) }
         }),
         BinaryOp::Rem | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
             let f = op.float().expect("the type rule checks that floats have the operation");

@@ -5,6 +5,7 @@ use super::round;
 use super::strided::{Dims, RowReader, Walk, row_major};
 use super::value::{Element, TileValue};
 use crate::ir::Elem;
+use crate::ops::binary::{larger, smaller};
 use crate::ops::reduce::ReduceKind;
 
 /// How a reduction combines: one row into one number, and one row into a row of running numbers.
@@ -48,13 +49,13 @@ fn float_fold(kind: ReduceKind, propagate_nan: bool) -> Fold<f32> {
         // -0.0 is the neutral element of addition: 0.0 would lose the sign of a sum of negative zeros.
         (ReduceKind::Sum, _) => fold!(f32, -0.0, a, b => a + b),
         // NaN is the neutral element of the kind of maximum that ignores it.
-        (ReduceKind::Max, false) => fold!(f32, f32::NAN, a, b => f32::max(a, b)),
-        (ReduceKind::Min, false) => fold!(f32, f32::NAN, a, b => f32::min(a, b)),
+        (ReduceKind::Max, false) => fold!(f32, f32::NAN, a, b => larger(a, b)),
+        (ReduceKind::Min, false) => fold!(f32, f32::NAN, a, b => smaller(a, b)),
         (ReduceKind::Max, true) => {
-            fold!(f32, f32::NEG_INFINITY, a, b => if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) })
+            fold!(f32, f32::NEG_INFINITY, a, b => if a.is_nan() || b.is_nan() { f32::NAN } else { larger(a, b) })
         }
         (ReduceKind::Min, true) => {
-            fold!(f32, f32::INFINITY, a, b => if a.is_nan() || b.is_nan() { f32::NAN } else { a.min(b) })
+            fold!(f32, f32::INFINITY, a, b => if a.is_nan() || b.is_nan() { f32::NAN } else { smaller(a, b) })
         }
     }
 }

@@ -154,12 +154,12 @@ impl LowerCx<'_> {
         let sum = self.f.add_f32(e, c(1.0));
         let part = self.f.float(FloatOp::DivFull, Ty::F32, c(2.0), sum);
         let rest = self.f.sub_f32(c(1.0), part);
-        let (sign, rest) = (self.bits(x), self.bits(rest));
-        let sign = self.f.int(IntOp::And, Ty::B32, sign, 0x8000_0000u32 as i32);
-        let signed = self.f.int(IntOp::Or, Ty::B32, rest, sign);
-        let large = self.float_of_bits(signed);
         let far = self.f.setp(Cmp::Geu, Ty::F32, size, c(0.6));
-        let y = self.f.selp(Ty::F32, large, small, far);
-        self.f.materialize(Ty::F32, y)
+        let y = self.f.selp(Ty::F32, rest, small, far);
+        // The polynomial has its sign already, but for -0.0, whose sum with +0.0 is +0.0.
+        let (sign, y) = (self.bits(x), self.bits(y));
+        let sign = self.f.int(IntOp::And, Ty::B32, sign, 0x8000_0000u32 as i32);
+        let signed = self.f.int(IntOp::Or, Ty::B32, y, sign);
+        self.float_of_bits(signed)
     }
 }

@@ -5,6 +5,19 @@ use crate::diag::{Code, OpError};
 use crate::dsl::{Mix, Number, Scalar, Tile, arith};
 use crate::ir::{Class, Type};
 
+/// The smaller number, of zeros the negative one as in PTX; `f32::min` may give either. NaN is ignored.
+#[inline]
+pub(crate) fn smaller(a: f32, b: f32) -> f32 {
+    // Equal numbers have equal bits, but for zeros, which differ in the sign.
+    if a == b { f32::from_bits(a.to_bits() | b.to_bits()) } else { a.min(b) }
+}
+
+/// The larger number, of zeros the positive one. NaN is ignored.
+#[inline]
+pub(crate) fn larger(a: f32, b: f32) -> f32 {
+    if a == b { f32::from_bits(a.to_bits() & b.to_bits()) } else { a.max(b) }
+}
+
 /// One row an operation: its name in IR text, the classes of elements it takes, its CPU meaning on each.
 macro_rules! binary {
     ($($(#[doc = $doc:literal])+ $variant:ident $name:literal
@@ -48,14 +61,14 @@ binary! {
     Div "div" { float: |a, b| a / b, int: |a, b, _| if b == 0 { 0 } else { a.wrapping_div(b) }, }
     /// Remainder with the sign of the dividend, as in Rust; a zero divisor gives the dividend.
     Rem "rem" { int: |a, b, _| if b == 0 { a } else { a.wrapping_rem(b) }, }
-    /// Smaller operand; a NaN operand is ignored.
-    Minimum "minimum" { float: f32::min, int: |a, b, _| a.min(b), }
-    /// Larger operand; a NaN operand is ignored.
-    Maximum "maximum" { float: f32::max, int: |a, b, _| a.max(b), }
+    /// Smaller operand, -0 below +0; a NaN operand is ignored.
+    Minimum "minimum" { float: smaller, int: |a, b, _| a.min(b), }
+    /// Larger operand, +0 above -0; a NaN operand is ignored.
+    Maximum "maximum" { float: larger, int: |a, b, _| a.max(b), }
     /// Smaller operand; a NaN operand wins.
-    MinimumNan "minimum_nan" { float: |a, b| if a.is_nan() || b.is_nan() { f32::NAN } else { a.min(b) }, }
+    MinimumNan "minimum_nan" { float: |a, b| if a.is_nan() || b.is_nan() { f32::NAN } else { smaller(a, b) }, }
     /// Larger operand; a NaN operand wins.
-    MaximumNan "maximum_nan" { float: |a, b| if a.is_nan() || b.is_nan() { f32::NAN } else { a.max(b) }, }
+    MaximumNan "maximum_nan" { float: |a, b| if a.is_nan() || b.is_nan() { f32::NAN } else { larger(a, b) }, }
     /// Logical or bitwise and.
     And "and" { int: |a, b, _| a & b, boolean: |a, b| a & b, }
     /// Logical or bitwise or.

@@ -3,16 +3,17 @@
 use super::access::word;
 use super::counts::lanes;
 use super::memory::Access;
-use super::number::{bits_f32, bits_f64, convert, flush, widen};
+use super::nan::{NAN_16, bits_f64, bits_f64_in_memory};
+use super::number::{bits_f32, convert, flush, widen};
 use super::report::ReportKind;
 use super::step::Step;
 use crate::ptx::{Addr, AtomOp, IntOp, MemSem, Operand, Reg, Round, Space, Ty, int_bin};
 
 /// The new value of memory that holds `old`.
-fn combine(op: AtomOp, ty: Ty, flushes: bool, old: u64, cmp: u64, src: u64) -> u64 {
+fn combine(op: AtomOp, ty: Ty, global: bool, old: u64, cmp: u64, src: u64) -> u64 {
     let int = |op: IntOp| int_bin(op, ty, old as i64, src as i64).expect("no division") as u64;
     match op {
-        AtomOp::Add if ty.is_float() => add(ty, flushes, old, src),
+        AtomOp::Add if ty.is_float() => add(ty, global, old, src),
         AtomOp::Add => int(IntOp::Add),
         AtomOp::Min => int(IntOp::Min),
         AtomOp::Max => int(IntOp::Max),
@@ -30,19 +31,24 @@ fn combine(op: AtomOp, ty: Ty, flushes: bool, old: u64, cmp: u64, src: u64) -> u
     }
 }
 
-fn add(ty: Ty, flushes: bool, a: u64, b: u64) -> u64 {
+/// `a`, from memory, plus `b`. Sums of f32 in global memory flush subnormal numbers, those in shared memory do not (PTX ISA
+/// 9.7.13.5).
+fn add(ty: Ty, global: bool, a: u64, b: u64) -> u64 {
     let small = |ty: Ty, a: u64, b: u64| {
         let sum = f64::from(widen(ty, a)) + f64::from(widen(ty, b));
-        convert(ty, Ty::F64, Some(Round::Rn), false, false, sum.to_bits())
+        if sum.is_nan() { NAN_16 } else { convert(ty, Ty::F64, Some(Round::Rn), false, false, sum.to_bits()) }
     };
     match ty {
-        Ty::F64 => bits_f64(f64::from_bits(a) + f64::from_bits(b)),
+        Ty::F64 => {
+            let (a, b) = (f64::from_bits(a), f64::from_bits(b));
+            if global { bits_f64_in_memory(a, b, a + b) } else { bits_f64(&[a, b], a + b) }
+        }
         Ty::F16 | Ty::BF16 => small(ty, a, b),
         Ty::F16x2 => small(Ty::F16, a >> 16, b >> 16) << 16 | small(Ty::F16, a, b),
         Ty::BF16x2 => small(Ty::BF16, a >> 16, b >> 16) << 16 | small(Ty::BF16, a, b),
         _ => {
             let (a, b) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
-            if flushes { bits_f32(flush(flush(a) + flush(b))) } else { bits_f32(a + b) }
+            if global { bits_f32(flush(flush(a) + flush(b))) } else { bits_f32(a + b) }
         }
     }
 }
@@ -73,9 +79,8 @@ impl Step<'_, '_> {
             }
             let Some(old) = self.atomic_old(space, lane, at[lane], size) else { continue };
             olds[lane] = old;
-            // Sums of f32 in global memory flush subnormal numbers, those in shared memory do not (PTX ISA 9.7.13.5).
-            let flushes = space == Space::Global;
-            let new = combine(op, ty, flushes, old, cmp[lane] & width, src[lane] & width) & width;
+            let global = space == Space::Global;
+            let new = combine(op, ty, global, old, cmp[lane] & width, src[lane] & width) & width;
             let data = &new.to_le_bytes()[..size];
             match space {
                 Space::Shared => self.write_shared(lane, at[lane], data, true),

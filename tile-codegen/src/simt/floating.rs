@@ -1,9 +1,10 @@
 //! Floating-point arithmetic, comparisons, selections and conversions.
 //!
 //! Everything rounds to nearest even once. Approximations are computed in f64 and rounded, which is inside the error that
-//! PTX documents for each of them. NaN results are the hardware's one NaN.
+//! PTX documents for each of them. The bits of NaN are in `nan.rs`.
 
-use super::number::{bits_f32, bits_f64, convert, extend, flush, narrow};
+use super::nan::bits_f64;
+use super::number::{bits_f32, convert, extend, flush, narrow};
 use super::regs::Lanes;
 use super::step::Step;
 use crate::ptx::{Cmp, FloatOp, FloatUnOp, Operand, PredOp, Reg, RegClass, Round, Ty, TyKind, wrap};
@@ -17,7 +18,10 @@ fn in_f32<const N: usize>(args: [&Lanes; N], ftz: bool, f: impl Fn([f32; N]) -> 
 }
 
 fn in_f64<const N: usize>(args: [&Lanes; N], f: impl Fn([f64; N]) -> f64) -> Lanes {
-    std::array::from_fn(|lane| bits_f64(f(args.map(|a| f64::from_bits(a[lane])))))
+    std::array::from_fn(|lane| {
+        let values = args.map(|a| f64::from_bits(a[lane]));
+        bits_f64(&values, f(values))
+    })
 }
 
 /// `min`: the other one if one is NaN, and -0 below +0.
@@ -33,12 +37,13 @@ fn or_nan(a: f64, b: f64, f: fn(f64, f64) -> f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { f(a, b) }
 }
 
-/// `div.approx`: a product with the reciprocal, which is 0 for huge divisors.
+/// `div.approx`: a product with the reciprocal, which is 0 for divisors of 2^126 to 2^128, even if the quotient is not
+/// small; so the PTX manual says.
 fn div_approx(a: f32, b: f32) -> f32 {
     let huge = b.is_finite() && b.abs() > 2f32.powi(126);
-    match (huge, a.is_infinite()) {
-        (true, true) => f32::NAN,
-        (true, false) => 0.0f32.copysign(a * b.signum()),
+    match (huge, a.is_finite()) {
+        (true, false) => f32::NAN,
+        (true, true) => 0.0f32.copysign(a * b.signum()),
         (false, _) => a / b,
     }
 }

@@ -92,7 +92,8 @@ impl Step<'_, '_> {
 
     pub(super) fn bfe(&mut self, ty: Ty, dst: Reg, a: Operand, pos: Operand, len: Operand) {
         let (a, pos, len) = (self.operand(a, ty), self.operand(pos, Ty::U32), self.operand(len, Ty::U32));
-        let values: Lanes = std::array::from_fn(|lane| field(ty, a[lane], pos[lane] & 255, len[lane] & 255));
+        let values: Lanes =
+            std::array::from_fn(|lane| field(ty, a[lane], place(ty, pos[lane]), place(ty, len[lane])));
         self.set(dst, &values);
     }
 
@@ -100,7 +101,7 @@ impl Step<'_, '_> {
         let (a, b) = (self.operand(a, ty), self.operand(b, ty));
         let (pos, len) = (self.operand(pos, Ty::U32), self.operand(len, Ty::U32));
         let values: Lanes = std::array::from_fn(|lane| {
-            let (pos, len) = (pos[lane] & 255, len[lane] & 255);
+            let (pos, len) = (place(ty, pos[lane]), place(ty, len[lane]));
             let inside = (0..len).take_while(|i| pos + i < u64::from(ty.bits()));
             inside.fold(b[lane], |out, i| out & !(1 << (pos + i)) | (a[lane] >> i & 1) << (pos + i))
         });
@@ -130,6 +131,12 @@ impl Step<'_, '_> {
         });
         self.set(dst, &values);
     }
+}
+
+/// The position or length of a bit field. The PTX manual takes the operand's low 8 bits; the chip does so for 32-bit fields
+/// and takes all 32 bits for 64-bit fields. Beyond the width all are equal.
+fn place(ty: Ty, operand: u64) -> u64 {
+    if ty.bits() == 64 { (operand & 0xffff_ffff).min(64) } else { operand & 255 }
 }
 
 /// `bfe`: the field, filled with its sign for signed types (PTX ISA 9.7.1.19).

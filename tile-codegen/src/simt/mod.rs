@@ -46,7 +46,7 @@
 //! | `clock.rs`, `conflicts.rs` | which accesses are ordered, reports of those that are not |
 //! | `regs.rs`, `state.rs` | registers, warps and blocks |
 //! | `step.rs` | one instruction: the table of meanings, lanes that diverge |
-//! | `integer.rs`, `floating.rs`, `number.rs` | arithmetic and conversions |
+//! | `integer.rs`, `floating.rs`, `number.rs`, `nan.rs` | arithmetic and conversions |
 //! | `access.rs`, `atomics.rs`, `ordering.rs` | loads, stores, atomics, fences |
 //! | `exchange.rs`, `barrier.rs` | shuffles, votes, barriers |
 //! | `matrix.rs` | tensor core products, matrix loads and stores |
@@ -77,6 +77,7 @@ mod launch;
 mod matrix;
 mod mbarrier;
 mod memory;
+mod nan;
 mod number;
 mod ordering;
 mod program;

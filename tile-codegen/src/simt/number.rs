@@ -1,24 +1,24 @@
 //! Numbers between formats: exact values, and PTX's roundings of them to every float and integer type.
+//!
+//! What becomes of NaN where it is not f32's one NaN is in `nan.rs`.
 
 use half::{bf16, f16};
 
+use super::nan::{NAN_16, convert_nan, is_nan};
 use crate::ptx::{Round, Ty, TyKind};
 
-/// NaN as the hardware makes it.
+/// NaN as f32 arithmetic makes it.
 pub(super) const NAN_F32: u32 = 0x7fff_ffff;
-const NAN_16: u64 = 0x7fff;
-const NAN_F64: u64 = 0x7fff_ffff_ffff_ffff;
 
 /// A number without rounding: `mant` times 2 to the `exp`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Exact {
-    Nan,
     Infinite { negative: bool },
     Finite { negative: bool, mant: u128, exp: i32 },
 }
 
 /// Bits of exponent and of mantissa.
-fn format(ty: Ty) -> (u32, u32) {
+pub(super) fn format(ty: Ty) -> (u32, u32) {
     match ty {
         Ty::F16 => (5, 10),
         Ty::BF16 => (8, 7),
@@ -37,6 +37,7 @@ fn integer(ty: Ty, bits: u64) -> i128 {
     }
 }
 
+/// The value of bits that are not NaN.
 fn exact(ty: Ty, bits: u64) -> Exact {
     if ty.is_int() {
         let value = integer(ty, bits);
@@ -48,7 +49,7 @@ fn exact(ty: Ty, bits: u64) -> Exact {
     let negative = bits >> (eb + mb) & 1 != 0;
     let bias = (1 << (eb - 1)) - 1;
     if field == (1 << eb) - 1 {
-        return if mant != 0 { Exact::Nan } else { Exact::Infinite { negative } };
+        return Exact::Infinite { negative };
     }
     let (mant, exp) = if field == 0 { (mant, 1) } else { (mant | 1 << mb, field as i32) };
     Exact::Finite { negative, mant: u128::from(mant), exp: exp - bias - mb as i32 }
@@ -77,7 +78,6 @@ fn to_float(ty: Ty, value: Exact, round: Round) -> u64 {
     let (eb, mb) = format(ty);
     let infinity = ((1u64 << eb) - 1) << mb;
     let (negative, bits) = match value {
-        Exact::Nan => return nan(ty),
         Exact::Infinite { negative } => (negative, infinity),
         Exact::Finite { negative, mant: 0, .. } => (negative, 0),
         Exact::Finite { negative, mant, exp } => {
@@ -108,21 +108,12 @@ fn finite_bits(ty: Ty, negative: bool, mant: u128, exp: i32, round: Round, infin
     }
 }
 
-fn nan(ty: Ty) -> u64 {
-    match ty {
-        Ty::F16 | Ty::BF16 => NAN_16,
-        Ty::F64 => NAN_F64,
-        _ => u64::from(NAN_F32),
-    }
-}
-
-/// The bits of a number in an integer type, clamped to it; NaN is 0.
+/// The bits of a number in an integer type, clamped to it.
 fn to_integer(ty: Ty, value: Exact, round: Round) -> u64 {
     let signed = ty.kind() == TyKind::Signed;
     let high = if signed { (1i128 << (ty.bits() - 1)) - 1 } else { (1i128 << ty.bits()) - 1 };
     let low = if signed { -high - 1 } else { 0 };
     let number = match value {
-        Exact::Nan => return 0,
         Exact::Infinite { negative } => {
             if negative {
                 low
@@ -146,7 +137,7 @@ fn to_integer(ty: Ty, value: Exact, round: Round) -> u64 {
 /// The nearest integer as the same float.
 fn to_integral(ty: Ty, bits: u64, round: Round) -> u64 {
     let Exact::Finite { negative, mant, exp } = exact(ty, bits) else {
-        return to_float(ty, exact(ty, bits), Round::Rn);
+        return bits;
     };
     if exp >= 0 {
         return bits;
@@ -163,11 +154,6 @@ pub(super) fn flush(x: f32) -> f32 {
 /// Every NaN as the one that f32 arithmetic gives.
 pub(super) fn bits_f32(x: f32) -> u64 {
     u64::from(if x.is_nan() { NAN_F32 } else { x.to_bits() })
-}
-
-/// As [`bits_f32`], of f64.
-pub(super) fn bits_f64(x: f64) -> u64 {
-    if x.is_nan() { NAN_F64 } else { x.to_bits() }
 }
 
 /// f32 to bf16 or f16 bits, to nearest even.
@@ -194,7 +180,13 @@ pub(super) fn widen(ty: Ty, bits: u64) -> f32 {
 /// `cvt[.ROUND][.ftz][.sat].DST.SRC`: the bits of `src` in type `dst_ty` (PTX ISA 9.7.9.21).
 pub(super) fn convert(dst_ty: Ty, src_ty: Ty, round: Option<Round>, ftz: bool, sat: bool, src: u64) -> u64 {
     let flush_bits = |bits: u64| u64::from(flush(f32::from_bits(bits as u32)).to_bits());
-    let src = if ftz && src_ty == Ty::F32 { flush_bits(src) } else { src };
+    if is_nan(src_ty, src) {
+        return convert_nan((dst_ty, src_ty), round, ftz, sat, src);
+    }
+    // The PTX manual says that `.ftz` applies to f32 inputs. On the chip it has no effect on conversions to f16: a subnormal
+    // number is rounded as it is, which shows with `.rm` and `.rp`.
+    let flushes = ftz && src_ty == Ty::F32 && dst_ty != Ty::F16;
+    let src = if flushes { flush_bits(src) } else { src };
     let round = round.unwrap_or(Round::Rn);
     let bits = match (dst_ty, src_ty) {
         (Ty::BF16 | Ty::F16, Ty::F32) if round == Round::Rn => narrow(dst_ty, f32::from_bits(src as u32)),
@@ -211,10 +203,10 @@ pub(super) fn convert(dst_ty: Ty, src_ty: Ty, round: Option<Round>, ftz: bool, s
     if ftz && dst_ty == Ty::F32 { flush_bits(bits) } else { bits }
 }
 
-/// Clamps to 0..1; NaN is 0.
+/// Clamps to 0..1.
 fn saturate(ty: Ty, bits: u64) -> u64 {
     match exact(ty, bits) {
-        Exact::Nan | Exact::Infinite { negative: true } | Exact::Finite { negative: true, .. } => 0,
+        Exact::Infinite { negative: true } | Exact::Finite { negative: true, .. } => 0,
         Exact::Finite { mant, exp, .. } if exp < 0 && (exp < -120 || mant >> -exp == 0) => bits,
         _ => to_float(ty, Exact::Finite { negative: false, mant: 1, exp: 0 }, Round::Rn),
     }

@@ -93,6 +93,19 @@ fn nan_follows_the_documented_rules_in_both_operand_orders() {
 }
 
 #[test]
+fn negative_zero_is_below_positive_zero() {
+    let (negative, positive) = (floats(Elem::F32, &[1], &[-0.0]), floats(Elem::F32, &[1], &[0.0]));
+    for (x, y) in [(&negative, &positive), (&positive, &negative)] {
+        let bits = |op: BinaryOp| list::<f32>(&binary(op, x.clone(), y.clone()))[0].to_bits();
+        for (least, most) in
+            [(BinaryOp::Minimum, BinaryOp::Maximum), (BinaryOp::MinimumNan, BinaryOp::MaximumNan)]
+        {
+            assert_eq!((bits(least), bits(most)), (0x8000_0000, 0));
+        }
+    }
+}
+
+#[test]
 fn comparisons_hold_as_in_rust() {
     let (a, b) = ([1, 2, 3, -4], [1, 3, 2, 4]);
     for op in CompareOp::ALL {

@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 
 use crate::ptx::{Round, Ty};
+use crate::simt::nan::{bits_f64, bits_f64_in_memory};
 use crate::simt::number::convert;
 
 fn to(dst: Ty, src: Ty, round: Option<Round>, bits: u64) -> u64 {
@@ -87,7 +88,37 @@ fn saturation_and_nan() {
     let nan = u64::from(f32::NAN.to_bits());
     assert_eq!(to(Ty::S32, Ty::F32, Some(Round::Rzi), nan), 0);
     assert_eq!(to(Ty::BF16, Ty::F32, Some(Round::Rn), nan), 0x7fff);
+    // PTX ISA 9.7.9.21: the least signed integer where either side has 64 bits.
+    let wide = f64::NAN.to_bits();
+    assert_eq!(to(Ty::U64, Ty::F32, Some(Round::Rzi), nan), 1 << 63);
+    assert_eq!(to(Ty::S64, Ty::BF16, Some(Round::Rzi), 0xffc0), 1 << 63);
+    assert_eq!(to(Ty::U32, Ty::F64, Some(Round::Rni), wide), 0x8000_0000);
+    assert_eq!(to(Ty::U8, Ty::F64, Some(Round::Rni), wide), 0x80);
     // Narrow overflow: infinity to nearest, the largest number toward zero.
     assert_eq!(to(Ty::F16, Ty::F32, Some(Round::Rn), 1e6f32.to_bits().into()), 0x7c00);
     assert_eq!(to(Ty::F16, Ty::F32, Some(Round::Rz), 1e6f32.to_bits().into()), 0x7bff);
+}
+
+/// Bits that an H200 gives.
+#[test]
+fn nan_between_floats() {
+    let ftz = |dst: Ty, src: Ty, bits: u64| convert(dst, src, None, true, false, bits);
+    assert_eq!(to(Ty::F64, Ty::F32, None, 0xff80_0001), 0xfff8_0000_2000_0000);
+    assert_eq!(ftz(Ty::F64, Ty::F32, 0xff80_0001), 0x7fff_ffff_e000_0000);
+    assert_eq!(to(Ty::F64, Ty::F16, None, 0x7c01), 0x7ff8_0400_0000_0000);
+    assert_eq!(to(Ty::F32, Ty::F64, Some(Round::Rn), 0xfff0_0000_0000_0001), 0xffc0_0000);
+    assert_eq!(to(Ty::F32, Ty::F16, None, 0xfe00), 0x7fff_ffff);
+    assert_eq!(to(Ty::F32, Ty::BF16, None, 0xff81), 0xff81_0000);
+    assert_eq!(ftz(Ty::F32, Ty::BF16, 0xff81), 0x7fff_ffff);
+    assert_eq!(to(Ty::TF32, Ty::F32, Some(Round::Rna), 0xff80_0001), 0xff80_0000);
+    assert_eq!(to(Ty::TF32, Ty::F32, Some(Round::Rn), 0xff80_0001), 0x7fff_e000);
+}
+
+#[test]
+fn nan_of_f64_arithmetic() {
+    let nan = |payload: u64| f64::from_bits(0xfff0_0000_0000_0000 | payload);
+    assert_eq!(bits_f64(&[1.0, nan(5)], f64::NAN), 0xfff8_0000_0000_0005);
+    assert_eq!(bits_f64(&[nan(3), nan(5)], f64::NAN), 0xfff8_0000_0000_0003);
+    assert_eq!(bits_f64(&[0.0, 0.0], f64::NAN), 0xfff8_0000_0000_0000);
+    assert_eq!(bits_f64_in_memory(nan(3), nan(5), f64::NAN), 0xfff0_0000_0000_0005);
 }
