@@ -23,6 +23,7 @@ mod launch_ptx;
 mod param;
 mod param_const;
 pub mod prelude;
+pub mod probing;
 mod specialisations;
 mod specialize;
 mod stream;

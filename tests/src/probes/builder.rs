@@ -5,7 +5,9 @@ use tile_codegen::ptx::{
     need,
 };
 
-use super::{Compare, ENTRY, Form, Probe};
+use tile_codegen::simt::TensorMap;
+
+use super::{Compare, ENTRY, Form, Probe, Side};
 
 /// Threads in a block of probes that work element by element.
 pub(super) const THREADS: u32 = 64;
@@ -18,6 +20,7 @@ pub(super) struct Builder {
     columns: Vec<Vec<u64>>,
     extra: Vec<u8>,
     forms: Vec<Form>,
+    maps: Vec<(Side, TensorMap)>,
     output: usize,
     /// The kernel's body so far.
     pub(super) f: FuncBuilder,
@@ -59,6 +62,7 @@ impl Builder {
             columns: all,
             extra: Vec::new(),
             forms: Vec::new(),
+            maps: Vec::new(),
             output: 0,
             f,
             x,
@@ -80,11 +84,40 @@ impl Builder {
 
     /// Appends bytes to the input, behind the columns, and returns a register with their address (a multiple of 16).
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Reg {
+        let at = self.data(bytes);
+        self.f.add_s64(self.input_base, at as i64).reg().expect("not a literal")
+    }
+
+    /// Appends bytes to the input, behind the columns, and returns how far from its start they are (a multiple of 16).
+    pub(super) fn data(&mut self, bytes: &[u8]) -> usize {
         let at = self.columns.len() * self.count * 8 + self.extra.len();
         let pad = at.next_multiple_of(16) - at;
         self.extra.resize(self.extra.len() + pad, 0);
         self.extra.extend_from_slice(bytes);
-        self.f.add_s64(self.input_base, (at + pad) as i64).reg().expect("not a literal")
+        at + pad
+    }
+
+    /// A tensor map as a parameter, and its generic address. Its own address counts from the start of the input or output.
+    pub(super) fn map(&mut self, side: Side, map: TensorMap) -> Reg {
+        let name = format!("map{}", self.maps.len());
+        self.maps.push((side, map));
+        let param = self.f.param(name, ParamKind::Bytes { size: 128, align: 64 });
+        self.f.param_generic_addr(param)
+    }
+
+    /// Regions of the output for at least this many bytes, one after the other; how far they are from its start.
+    pub(super) fn area(&mut self, name: &str, bytes: usize) -> usize {
+        let each = self.count * 4;
+        let first = self.output.next_multiple_of(16);
+        for i in 0..bytes.div_ceil(each) {
+            self.region(format!("{name}, words {}..", i * self.count), Ty::B32, Compare::Bits);
+        }
+        first
+    }
+
+    /// The address of the output's byte `at`.
+    pub(super) fn output_at(&mut self, at: usize) -> Reg {
+        self.f.add_s64(self.output_base, at as i64).reg().expect("not a literal")
     }
 
     /// `base + index * stride`, for 64-bit addresses.
@@ -150,6 +183,7 @@ impl Builder {
             input,
             output: self.output,
             forms: self.forms,
+            maps: self.maps,
         }
     }
 }

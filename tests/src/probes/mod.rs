@@ -11,28 +11,37 @@
 //! | `values.rs` | operands: edge values and random ones |
 //! | `compare.rs` | what counts as the same result |
 //! | `bounds.rs` | how far approximations may differ, and why |
-//! | `execute.rs` | runs a probe on the executor |
+//! | `execute.rs` | runs a probe on the executor and on a GPU |
+//! | `shared.rs` | shared memory as a whole: filled, shown, described |
 //! | others | one family of instructions each, listed in [`FAMILIES`] |
 
 mod atomics;
 mod bounds;
 mod builder;
+mod bulk;
 mod compare;
 mod control;
 mod convert;
 mod copies;
+mod descriptors;
 mod execute;
 mod floating;
 mod integer;
 mod matrix;
+mod mbarriers;
 mod memory;
 mod mma;
 mod predicates;
+mod shared;
+mod tensors;
 mod values;
 mod warp;
+mod warpgroup;
+mod wgmma;
 
 pub use compare::{Compare, Difference};
 use tile_codegen::ptx::{Module, Ty};
+use tile_codegen::simt::TensorMap;
 
 /// A name, and the probes of it.
 pub type Family = (&'static str, fn() -> Vec<Probe>);
@@ -50,9 +59,18 @@ pub const FAMILIES: &[Family] = &[
     ("copies", copies::probes),
     ("memory", memory::probes),
     ("control", control::probes),
+    ("mbarrier", mbarriers::probes),
+    ("bulk", bulk::probes),
+    ("tensor", tensors::probes),
+    ("wgmma", wgmma::probes),
+    ("descriptor", descriptors::probes),
+    ("warpgroup", warpgroup::probes),
 ];
 
-/// The entry of every probe's module; its parameters are the input and the output.
+/// What the names of probes begin with that no GPU has run yet: their data are not asked for.
+pub const UNRECORDED: &[&str] = &["mbarrier/", "bulk/", "tensor/", "wgmma/", "descriptor/", "warpgroup/"];
+
+/// The entry of every probe's module; its parameters are the input, the output and the tensor maps.
 pub const ENTRY: &str = "probe";
 
 /// One region of a probe's output: the results of one instruction form, one element a thread.
@@ -66,6 +84,15 @@ pub struct Form {
     pub offset: usize,
     /// What counts as the same result.
     pub compare: Compare,
+}
+
+/// The memory that a tensor map is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The input.
+    Input,
+    /// The output.
+    Output,
 }
 
 /// A kernel with its launch.
@@ -87,6 +114,8 @@ pub struct Probe {
     pub output: usize,
     /// The regions of the output.
     pub forms: Vec<Form>,
+    /// The tensor maps, whose addresses count from the start of the input or output.
+    pub maps: Vec<(Side, TensorMap)>,
 }
 
 impl Probe {
@@ -104,7 +133,15 @@ impl Probe {
             mix(form.name.as_bytes());
             mix(&(form.offset as u64).to_le_bytes());
         }
+        for (side, map) in &self.maps {
+            mix(format!("{side:?} {map:?}").as_bytes());
+        }
         hash
+    }
+
+    /// Whether the data file must have this probe's output.
+    pub fn is_recorded(&self) -> bool {
+        !UNRECORDED.iter().any(|start| self.name.starts_with(start))
     }
 
     /// The name of the probe's tensor in the data file.

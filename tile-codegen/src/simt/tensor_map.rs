@@ -94,7 +94,11 @@ impl TensorMap {
         TensorMap { address, element, dims: dims.to_vec(), strides, box_dims: box_dims.to_vec(), swizzle }
     }
 
-    fn check(&self) -> Result<(), TensorMapError> {
+    /// Whether the hardware has such a map.
+    ///
+    /// # Errors
+    /// The first field that breaks a limit.
+    pub fn check(&self) -> Result<(), TensorMapError> {
         let rank = self.dims.len();
         need((1..=5).contains(&rank), "the rank", rank as u64, "1 to 5")?;
         let element = u64::from(self.element);

@@ -7,6 +7,7 @@ mod memory;
 mod module;
 mod probe;
 mod stream;
+mod tensor_map;
 
 pub(crate) use capture::CudaGraph;
 pub use context::Limits;
@@ -15,3 +16,4 @@ pub(crate) use memory::CudaBuffer;
 pub use module::{Function, FunctionAttributes, Module};
 pub use probe::{DriverVersion, driver_version};
 pub(crate) use stream::CudaQueue;
+pub use tensor_map::{EncodedTensorMap, L2Promotion, TensorMapSpec};

@@ -1,0 +1,187 @@
+//! Bulk copies of boxes of tensors: ranks 1 to 5, every swizzle and element size, boxes partly and wholly outside.
+//!
+//! The tensor counts its elements, and gaps between its rows hold other numbers; shared memory holds other bytes before.
+
+use tile_codegen::ptx::{Addr, AddrBase, Coords, Hopper, Operand, Ty};
+use tile_codegen::simt::{TensorMap, TensorSwizzle};
+
+use super::builder::Builder;
+use super::shared::{DATA, SWIZZLES, span, swizzle_name};
+use super::{Probe, Side};
+
+const THREADS: u32 = 32;
+const BAR: Addr = Addr { base: AddrBase::Shared, offset: 0 };
+
+pub(super) fn probes() -> Vec<Probe> {
+    let mut all = Vec::new();
+    for swizzle in SWIZZLES {
+        for element in [1, 2, 4, 8] {
+            let case = plane(swizzle, element);
+            all.push(case.clone().load(DATA));
+            if element == 2 || element == 4 || matches!(swizzle, TensorSwizzle::None | TensorSwizzle::B128) {
+                all.push(case.store());
+            }
+        }
+        for rank in [1, 3, 4, 5] {
+            let case = solid(swizzle, rank);
+            all.push(case.clone().load(DATA));
+            if matches!(swizzle, TensorSwizzle::None | TensorSwizzle::B128) {
+                all.push(case.store());
+            }
+        }
+        for shift in [128, 384] {
+            all.push(plane(swizzle, 2).shifted(shift).load(DATA + shift));
+        }
+    }
+    all.extend(largest_sides().map(|case| case.load(DATA)));
+    all
+}
+
+/// A tensor, a box of it, and where boxes begin.
+#[derive(Clone)]
+struct Case {
+    title: String,
+    map: TensorMap,
+    starts: Vec<Vec<i64>>,
+}
+
+/// Two dimensions: boxes inside, at odd places, over each edge, and outside.
+fn plane(swizzle: TensorSwizzle, element: u32) -> Case {
+    let bytes = swizzle.span().unwrap_or(48) as u32;
+    let width = bytes / element;
+    let (w, dims) = (i64::from(width), vec![u64::from(2 * width + 3), 20]);
+    let starts = vec![
+        vec![0, 0],
+        vec![3, 2],
+        vec![-5, -3],
+        vec![dims[0] as i64 - 1, 12],
+        vec![dims[0] as i64, 0],
+        vec![0, -16],
+        vec![1 - w, 19],
+        vec![w, 1 << 20],
+    ];
+    Case::new("2d", element, dims, vec![width, 16], swizzle, starts)
+}
+
+/// Any number of dimensions, elements of 2 bytes.
+fn solid(swizzle: TensorSwizzle, rank: usize) -> Case {
+    let width = swizzle.span().unwrap_or(32) as u32 / 2;
+    let dims = [u64::from(width) + 5, 6, 4, 3, 3];
+    let w = i64::from(width);
+    let starts =
+        [[0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [-2, -1, -1, -1, -1], [w - 3, 4, 3, 2, 2], [6, -3, 2, 0, -1]];
+    let starts = starts.iter().map(|start| start[..rank].to_vec()).collect();
+    let sides = [width, 4, 2, 2, 2][..rank].to_vec();
+    Case::new(&format!("{rank}d"), 2, dims[..rank].to_vec(), sides, swizzle, starts)
+}
+
+/// Boxes whose sides have 256 elements.
+fn largest_sides() -> impl Iterator<Item = Case> {
+    let tall =
+        Case::new("2d, 256 rows", 4, vec![9, 300], vec![4, 256], TensorSwizzle::None, vec![vec![2, 60]]);
+    let wide =
+        Case::new("2d, 256 columns", 1, vec![300, 5], vec![256, 4], TensorSwizzle::None, vec![vec![60, 2]]);
+    [tall, wide].into_iter()
+}
+
+impl Case {
+    /// Rows have at least 16 bytes between them, and so on outwards.
+    fn new(
+        title: &str,
+        element: u32,
+        dims: Vec<u64>,
+        box_dims: Vec<u32>,
+        swizzle: TensorSwizzle,
+        starts: Vec<Vec<i64>>,
+    ) -> Case {
+        let mut strides = Vec::new();
+        let mut bytes = dims[0] * u64::from(element);
+        for &dim in &dims[1..] {
+            bytes = bytes.next_multiple_of(16) + 16;
+            strides.push(bytes);
+            bytes *= dim;
+        }
+        let title = format!("{title}, {element} bytes, {}", swizzle_name(swizzle));
+        Case { title, map: TensorMap { address: 0, element, dims, strides, box_dims, swizzle }, starts }
+    }
+
+    fn shifted(mut self, shift: i64) -> Case {
+        self.title += &format!(", {shift} bytes past a pattern");
+        self
+    }
+
+    /// Bytes that the tensor takes, gaps included.
+    fn extent(&self) -> usize {
+        let outer = self.map.dims.last().zip(self.map.strides.last()).map(|(dim, stride)| dim * stride);
+        outer.unwrap_or(self.map.dims[0] * u64::from(self.map.element)).next_multiple_of(16) as usize
+    }
+
+    /// Bytes that number the elements, wherever they lie. No element is zero.
+    fn tensor(&self) -> Vec<u8> {
+        let element = self.map.element as usize;
+        let number = |i: usize| match element {
+            1 => vec![(i % 251) as u8 + 1],
+            2 => (i as u16 + 1).to_le_bytes().to_vec(),
+            4 => (i as u32 + 0x0103_0001).to_le_bytes().to_vec(),
+            _ => (i as u64 + 0x0107_0000_0105_0001).to_le_bytes().to_vec(),
+        };
+        (0..self.extent().div_ceil(element)).flat_map(number).collect()
+    }
+
+    /// The coordinates of a box: literals, or registers for every other box.
+    fn coords(&self, p: &mut Builder, number: usize) -> Coords {
+        let mut coord = |&at: &i64| match number % 2 {
+            0 => Operand::Imm(at),
+            _ => p.f.mov_imm(Ty::B32, at).into(),
+        };
+        self.starts[number].iter().map(&mut coord).collect()
+    }
+
+    /// Loads each box to byte `at` of shared memory and shows it.
+    fn load(mut self, at: i64) -> Probe {
+        let mut p = Builder::new(format!("tensor/load {}", self.title), THREADS, &[]);
+        self.map.address = p.data(&self.tensor()) as u64;
+        let map = p.map(Side::Input, self.map.clone());
+        let bytes = self.map.box_bytes() as i64;
+        let shown = (bytes as u64).next_multiple_of(span(self.map.swizzle).max(128)) as i64;
+        let filled = (shown as u64).next_multiple_of(512) as i64;
+        p.aligned_shared(at + filled);
+        p.fill(at, &vec![0xee; filled as usize], THREADS);
+        p.publish();
+        let first = p.first();
+        p.mbarrier(first, 0, 1);
+        p.f.emit_if(first, Hopper::PrefetchTensorMap { map }.into());
+        for number in 0..self.starts.len() {
+            let coords = self.coords(&mut p, number);
+            p.expect(first, 0, bytes);
+            p.f.emit_if(first, Hopper::TensorLoad { dst: Addr::shared(at), map, coords, mbar: BAR }.into());
+            p.f.mbarrier_wait(BAR, number as u32 % 2);
+            p.show_shared(&format!("box at {:?}", self.starts[number]), at, shown, THREADS);
+            p.f.bar_sync();
+        }
+        p.finish()
+    }
+
+    /// Stores a box of numbered elements at each place of a tensor of its own.
+    fn store(mut self) -> Probe {
+        let mut p = Builder::new(format!("tensor/store {}", self.title), THREADS, &[]);
+        let mut maps = Vec::new();
+        for start in &self.starts {
+            self.map.address = p.area(&format!("box at {start:?}"), self.extent()) as u64;
+            maps.push(p.map(Side::Output, self.map.clone()));
+        }
+        let bytes = (self.map.box_bytes() as usize).next_multiple_of(512);
+        p.aligned_shared(DATA + bytes as i64);
+        let numbers: Vec<u8> = (0..bytes / 2).flat_map(|i| (i as u16 + 0x101).to_le_bytes()).collect();
+        p.fill(DATA, &numbers, THREADS);
+        p.publish();
+        let first = p.first();
+        for (number, &map) in maps.iter().enumerate() {
+            let coords = self.coords(&mut p, number);
+            p.f.emit_if(first, Hopper::TensorStore { map, coords, src: Addr::shared(DATA) }.into());
+            p.f.emit_if(first, Hopper::BulkCommit.into());
+        }
+        p.f.emit_if(first, Hopper::BulkWait { pending: 0, read: false }.into());
+        p.finish()
+    }
+}
