@@ -17,6 +17,7 @@
 //! | `tanh.approx.f32` | 2^-11 relative | the manual |
 //! | `rsqrt.approx.f64` | 1 ulp | the manual gives none, as the chip emulates it; this is what an H200 keeps |
 //! | `mma` of random numbers | 17 steps of 2^-20 | the manual leaves the order and the rounding of the sum open; see `mma.rs` |
+//! | `wgmma` of random numbers, and of small terms | steps of 2^-19 a term, 17 of 2^-22 of the largest | as for `mma`; see `wgmma.rs` |
 
 use tile_codegen::ptx::{FloatOp, FloatUnOp, Ty};
 
