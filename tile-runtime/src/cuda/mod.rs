@@ -6,6 +6,7 @@ mod link;
 mod memory;
 mod module;
 mod probe;
+mod recent_maps;
 mod stream;
 mod tensor_map;
 
@@ -15,5 +16,6 @@ pub(crate) use context::{CudaDevice, open, visible_devices};
 pub(crate) use memory::CudaBuffer;
 pub use module::{Function, FunctionAttributes, Module};
 pub use probe::{DriverVersion, driver_version};
+pub use recent_maps::RecentMaps;
 pub(crate) use stream::CudaQueue;
 pub use tensor_map::{EncodedTensorMap, L2Promotion, TensorMapSpec};
