@@ -85,6 +85,7 @@ const FUNCTIONS: &[&str] = &[
     "cuModuleUnload",
     "cuFuncGetAttribute",
     "cuFuncSetAttribute",
+    "cuTensorMapEncodeTiled",
     "cuLaunchKernel",
     "cuGraphInstantiateWithFlags",
     "cuGraphGetNodes",

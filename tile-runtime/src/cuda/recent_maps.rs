@@ -4,6 +4,7 @@ use std::sync::{PoisonError, RwLock};
 
 use smallvec::SmallVec;
 
+use super::tensor_map::EncodedTensorMap;
 use crate::error::Result;
 
 /// Maps that are remembered for each parameter: enough for outputs that alternate between a few allocations.
@@ -17,7 +18,7 @@ type Key = SmallVec<[u64; 10]>;
 /// Element, rank, box, swizzle and promotion are those of the compiled kernel, the same in every launch, so a key holds the
 /// address, extents and strides alone. A map is a function of these numbers: it stays right when the memory is freed, and
 /// serves whatever tensor comes to lie there with the same shape.
-pub struct RecentMaps<M> {
+pub struct RecentMaps<M = EncodedTensorMap> {
     parameters: Vec<RwLock<Recent<M>>>,
 }
 
