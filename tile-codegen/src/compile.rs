@@ -3,6 +3,7 @@
 use crate::config::Config;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::Kernel;
+use crate::lower::channels::{MapPlan, maps};
 use crate::lower::{Slot, lower};
 use crate::passes::allocate_shared::allocate_shared;
 use crate::passes::{PassCx, run_passes};
@@ -22,6 +23,8 @@ pub struct Compiled {
     pub locs: Vec<u32>,
     /// What the host passes, in order.
     pub slots: Vec<Slot>,
+    /// The tensor maps among the slots.
+    pub maps: Vec<MapPlan>,
     /// Threads per block.
     pub threads: u32,
     /// Dynamic shared memory in bytes.
@@ -52,7 +55,7 @@ pub fn compile_observed(
     run_passes(&mut laid_out, &PassCx { target, config }, observer)?;
     let shared = allocate_shared(&laid_out, target)?;
     let (mut function, slots) = lower(&laid_out, &shared);
-    function.min_ctas = config.occupancy;
+    function.min_ctas = config.occupancy.or(moves_registers(&laid_out).then_some(1));
     let module = ptx::Module { target: target.sm, kernels: vec![function] };
     if let Err(faults) = ptx::check_module(&module) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
@@ -67,7 +70,19 @@ pub fn compile_observed(
         threads: module.kernels[0].reqntid,
         module,
         slots,
+        maps: maps(&laid_out),
         shared_bytes: shared.bytes,
         target: *target,
     })
+}
+
+/// Whether warpgroups exchange registers: the assembler then needs to know how many blocks there are.
+fn moves_registers(kernel: &Kernel) -> bool {
+    let mut found = false;
+    kernel.walk(|_, op| {
+        if let crate::ops::OpKind::Roles(roles) = &op.kind {
+            found |= roles.registers.iter().any(|&r| r > 0);
+        }
+    });
+    found
 }

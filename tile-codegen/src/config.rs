@@ -9,4 +9,8 @@ pub struct Config {
     /// registers, and 1 lets a thread have all that it wants. `None` lets the driver's assembler decide, which may trade
     /// a few spilled registers for more blocks.
     pub occupancy: Option<u32>,
+    /// Stages of the channels of a loop: how many of its iterations' tiles may be on their way at once.
+    pub stages: Option<usize>,
+    /// `Some(false)`: no bulk tensor copies, as for tensors that they cannot address.
+    pub allow_tma: Option<bool>,
 }

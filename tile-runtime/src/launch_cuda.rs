@@ -48,6 +48,7 @@ fn word(slot: Slot, args: &[&ArgValue<'_>], grid: [u32; 3]) -> u64 {
             }
         },
         Slot::Blocks { axis } => u64::from(grid[axis]),
+        Slot::Map { .. } => unreachable!(),
     }
 }
 

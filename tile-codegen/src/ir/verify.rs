@@ -19,7 +19,8 @@
 //!
 //! Control flow (the table in [`crate::ops::control`])
 //! * The entry region has no arguments and no terminator; every other region ends in one. Terminators occur nowhere else.
-//! * `constant` occurs in the entry region only.
+//! * `constant` occurs in the entry region, or in that of a role, only.
+//! * `roles` stands alone in the entry region.
 //! * `for`, `loop` and `scope` have one region, `if` has two, other operations none.
 //! * The bounds, the step and the index of a `for` are scalars of one integer type; the condition of an `if` is a
 //!   `bool` scalar.
@@ -56,6 +57,7 @@ pub fn verify(kernel: &Kernel) -> Result<(), Diagnostics> {
         visible: vec![false; kernel.values.len()],
         defined: vec![false; kernel.values.len()],
         frames: Vec::new(),
+        warps: kernel.num_warps,
         out: Diagnostics::default(),
     };
     verifier.kernel();
@@ -71,6 +73,8 @@ struct Verifier<'k> {
     defined: Vec<bool>,
     /// The control-flow operations around the current place, outermost first.
     frames: Vec<Frame<'k>>,
+    /// Warps of the role around the current place, or of the block.
+    warps: Option<usize>,
     out: Diagnostics,
 }
 
@@ -129,7 +133,7 @@ impl<'k> Verifier<'k> {
         let fault = if std::mem::replace(&mut self.defined[value.index()], true) {
             Some((Code::Structure, format!("{name} is defined twice")))
         } else {
-            value_fault(self.kernel, &self.kernel.values[value])
+            value_fault(self.kernel, &self.kernel.values[value], self.warps)
                 .map(|(code, fault)| (code, format!("{name}: {fault}")))
         };
         self.visible[value.index()] = true;
@@ -167,8 +171,8 @@ impl<'k> Verifier<'k> {
         if op.kind.is_terminator() && (!last || self.frames.is_empty()) {
             self.op_fault(op, "a terminator stands at the end of a region inside the kernel's body only");
         }
-        if matches!(op.kind, OpKind::Constant(_)) && !self.frames.is_empty() {
-            self.op_fault(op, "constants live in the entry region");
+        if matches!(op.kind, OpKind::Constant(_)) && self.frames.iter().any(|f| !matches!(f.op.kind, OpKind::Roles(_))) {
+            self.op_fault(op, "constants live in the entry region, or that of a role");
         }
         if op.kind.is_terminator() && self.frames.is_empty() {
             // There is nothing that it could leave.
@@ -201,7 +205,10 @@ impl<'k> Verifier<'k> {
                 self.op_fault(op, format!("{name} {where_}"));
             }
             let ty = self.kernel.ty(value);
-            let takes_tensor = matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Extent(_));
+            let takes_tensor = matches!(
+                op.kind,
+                OpKind::Load(_) | OpKind::Store(_) | OpKind::Extent(_) | OpKind::Send(_)
+            );
             if ty.as_tensor().is_some() && !takes_tensor {
                 known = false;
                 self.op_fault(
@@ -274,7 +281,7 @@ fn tile_fault(tile: &TileType) -> Option<(Code, String)> {
 }
 
 /// What is wrong with a value's type or layout.
-fn value_fault(kernel: &Kernel, value: &Value) -> Option<(Code, String)> {
+fn value_fault(kernel: &Kernel, value: &Value, warps: Option<usize>) -> Option<(Code, String)> {
     if let Some(fault) = type_fault(&value.ty) {
         return Some(fault);
     }
@@ -293,8 +300,8 @@ fn value_fault(kernel: &Kernel, value: &Value) -> Option<(Code, String)> {
                     format!("its layout is of shape {found}, expected {expected}"),
                 ));
             }
-            let (found, expected) = (layout.num_warps(), kernel.num_warps?);
-            (found != expected)
+            let (found, expected) = (layout.num_warps(), warps?);
+            (found != expected && tile.rank() > 0)
                 .then(|| (Code::Structure, format!("its layout is for {found} warps, expected {expected}")))
         }
         (Stage::LaidOut, Type::Tensor(_) | Type::Shared(_) | Type::Error, Some(_)) => {

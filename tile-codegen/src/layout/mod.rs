@@ -48,12 +48,14 @@ mod gf2;
 mod ldmatrix;
 mod linear;
 mod shared;
+mod wgmma;
 
 pub use anchors::{MmaTile, WarpGrid, blocked, mma_a, mma_acc, mma_b};
 pub use convert::{Conversion, conversion, scratch};
 pub use ldmatrix::{Ldmatrix, LdmatrixStep, ldmatrix};
 pub use linear::{Layout, LayoutError};
 pub use shared::{SharedAccess, SharedLayout, ThreadOffset, Wavefronts};
+pub use wgmma::{DEPTH_BYTES, ROWS, WgmmaOperand, wgmma_a, wgmma_acc};
 
 #[cfg(test)]
 mod tests;

@@ -86,6 +86,39 @@ impl SharedLayout {
         combine(&self.bases, flat as usize)
     }
 
+    /// The same before the swizzle: what the address computation of hardware starts from.
+    pub fn linear_offset(&self, flat: u32) -> u32 {
+        let offset = self.offset(flat);
+        match self.swizzle {
+            0 => offset,
+            width => offset ^ ((offset / LINE) & (width / CHUNK - 1)) * CHUNK,
+        }
+    }
+
+    /// The tile seen in another shape of as many elements, in row-major order.
+    ///
+    /// # Errors
+    /// If the number of elements differs.
+    pub fn reshape(&self, shape: &[usize]) -> Result<SharedLayout, LayoutError> {
+        let (from, to) = (bits_of(&self.shape)?, bits_of(shape)?);
+        if from != to {
+            return Err(LayoutError::Shape { from: self.shape.clone(), to: shape.to_vec() });
+        }
+        Ok(SharedLayout { shape: shape.to_vec(), ..self.clone() })
+    }
+
+    /// The tile with its axes permuted: axis i of the result is axis `axes[i]` of this.
+    ///
+    /// # Errors
+    /// If `axes` is no permutation of the axes.
+    pub fn permute(&self, axes: &[usize]) -> Result<SharedLayout, LayoutError> {
+        check_axes(axes, self.shape.len())?;
+        let bits = |axis: usize| (0..32u32).filter(move |bit| axis_bits(&self.shape, axis) >> bit & 1 == 1);
+        let bases = axes.iter().rev().flat_map(|&axis| bits(axis)).map(|bit| self.bases[bit as usize]);
+        let (bases, shape) = (bases.collect(), axes.iter().map(|&axis| self.shape[axis]).collect());
+        Ok(SharedLayout { shape, bases, ..self.clone() })
+    }
+
     /// Alignment in bytes at which the hardware swizzle modes agree with this placement.
     pub fn align(&self) -> u32 {
         (8 * self.swizzle).max(LINE)

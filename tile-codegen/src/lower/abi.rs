@@ -36,13 +36,18 @@ pub enum Slot {
         /// Grid axis.
         axis: usize,
     },
+    /// A tensor map: 128 bytes.
+    Map {
+        /// Index into the compiled kernel's maps.
+        map: usize,
+    },
 }
 
 impl Slot {
     /// The type that the kernel loads it as.
     pub fn ty(self, kernel: &Kernel) -> Ty {
         match self {
-            Slot::Pointer { .. } => Ty::U64,
+            Slot::Pointer { .. } | Slot::Map { .. } => Ty::U64,
             Slot::Extent { .. } | Slot::Blocks { .. } => Ty::U32,
             Slot::Stride { .. } => Ty::S64,
             Slot::Scalar { param } => match kernel.tile(kernel.params[param].value).elem {
@@ -56,7 +61,8 @@ impl Slot {
     }
 }
 
-/// The parameters of a kernel in order: each tensor's pointer, extents and strides, each scalar, then the grid.
+/// The parameters of a kernel in order: each tensor's pointer, extents and strides, each scalar, then the grid
+/// and the tensor maps.
 pub fn slots(kernel: &Kernel) -> Vec<Slot> {
     let mut slots = Vec::new();
     for (param, p) in kernel.params.iter().enumerate() {
@@ -71,6 +77,7 @@ pub fn slots(kernel: &Kernel) -> Vec<Slot> {
         }
     }
     slots.extend((0..3).map(|axis| Slot::Blocks { axis }));
+    slots.extend((0..super::channels::maps(kernel).len()).map(|map| Slot::Map { map }));
     slots
 }
 
@@ -91,6 +98,7 @@ pub(super) fn declare(f: &mut FuncBuilder, kernel: &Kernel, slot: Slot) -> u32 {
             (name(param, &format!("_stride{axis}")), ptx::ParamKind::Scalar(Ty::S64))
         }
         Slot::Scalar { param } => (name(param, ""), ptx::ParamKind::Scalar(slot.ty(kernel))),
+        Slot::Map { map } => (format!("map{map}"), ptx::ParamKind::Bytes { size: 128, align: 64 }),
         Slot::Blocks { axis } => (format!("blocks{axis}"), ptx::ParamKind::Scalar(Ty::U32)),
     };
     f.param(name, kind)

@@ -109,7 +109,7 @@ impl LowerCx<'_> {
             (self.scalar(op.operands[0]), self.scalar(op.operands[1]), self.scalar(op.operands[2]));
         let index = self.f.reg(class(elem));
         let regs = self.joined(&args[1..]);
-        self.assign(&op.operands[3..], &regs);
+        let lazy = self.assign_initial(&args[1..], &op.operands[3..], &regs);
         self.f.mov_to(move_ty(elem), index, low);
         let (head, next, exit) = (self.f.label(), self.f.label(), self.f.label());
         let empty = self.f.setp(Cmp::Ge, ty, index, high);
@@ -128,7 +128,46 @@ impl LowerCx<'_> {
         self.f.mov_to(move_ty(elem), index, stepped);
         self.f.bra(head, true);
         self.f.place(exit);
+        self.fill_empty(&lazy);
         self.bind_regs(&op.results, &regs);
+    }
+
+    /// Moves initial values into carried registers, but for accumulators that the first product will fill. Returns those,
+    /// with their flags.
+    fn assign_initial(
+        &mut self,
+        args: &[ValueId],
+        inits: &[ValueId],
+        regs: &[Vec<Reg>],
+    ) -> Vec<(Reg, Vec<Reg>)> {
+        let (mut sources, mut dests, mut lazy) = (Vec::new(), Vec::new(), Vec::new());
+        for ((&arg, &init), regs) in args.iter().zip(inits).zip(regs) {
+            if self.accumulators.lazy.contains(&arg) {
+                let flag = super::channels::flag(&mut self.f);
+                self.lazy.insert(arg, flag);
+                lazy.push((flag, regs.clone()));
+            } else {
+                sources.push(init);
+                dests.push(regs.clone());
+            }
+        }
+        self.assign(&sources, &dests);
+        lazy
+    }
+
+    /// After a loop that did not run, its accumulators are zeros.
+    fn fill_empty(&mut self, lazy: &[(Reg, Vec<Reg>)]) {
+        if lazy.is_empty() {
+            return;
+        }
+        self.f.hopper(crate::ptx::Hopper::WgmmaWait(0));
+        for (flag, regs) in lazy {
+            let empty = self.f.setp(Cmp::Eq, Ty::S32, *flag, 0);
+            for &dst in regs {
+                let zero = crate::ptx::Inst::Mov { ty: Ty::F32, dst, src: Operand::f32(0.0) };
+                self.f.emit_if(empty, zero);
+            }
+        }
     }
 
     fn loop_body(&mut self, region: crate::ir::RegionId, jump: LoopJump) {

@@ -58,7 +58,7 @@ impl LowerCx<'_> {
         elem: Elem,
         layout: &Layout,
         shared: [&SharedLayout; 2],
-        at: [u32; 2],
+        at: [(Reg, u32); 2],
         acc: Vec<Operand>,
     ) -> Vec<Operand> {
         let rank = layout.shape().len();
@@ -74,13 +74,13 @@ impl LowerCx<'_> {
             })
             .collect();
         let unroll = UNROLL.min(k);
-        let pointers = [self.start(&a), self.start(&b)];
+        let pointers = [self.start(&a, at[0].0), self.start(&b, at[1].0)];
         let left = self.f.mov_imm(Ty::U32, (k / unroll) as i64);
         let head = self.f.label();
         self.f.place(head);
         for step in 0..unroll as u32 {
-            let xs = self.column(&a, pointers[0], at[0] + step * a.step);
-            let ys = self.column(&b, pointers[1], at[1] + step * b.step);
+            let xs = self.column(&a, pointers[0], at[0].1 + step * a.step);
+            let ys = self.column(&b, pointers[1], at[1].1 + step * b.step);
             for (reg, &sum) in acc.iter().enumerate() {
                 let (x, y) = (xs[a.of_reg[reg]], ys[b.of_reg[reg]]);
                 self.f.emit(crate::ptx::Inst::Fma {
@@ -105,8 +105,8 @@ impl LowerCx<'_> {
     }
 
     /// A mutable register with the thread's first address of an operand.
-    fn start(&mut self, side: &Side) -> Reg {
-        let (base, part) = (self.shared_base(), self.linear(&side.thread));
+    fn start(&mut self, side: &Side, base: Reg) -> Reg {
+        let part = self.linear(&side.thread);
         let address = self.f.add_s32(base, part);
         let pointer = self.f.reg(RegClass::B32);
         self.f.mov_to(Ty::U32, pointer, address);

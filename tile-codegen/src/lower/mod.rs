@@ -5,13 +5,16 @@
 //! of a block, so that every branch is uniform and barriers may stand anywhere.
 
 pub mod abi;
+pub mod channels;
 mod control;
 pub mod convert;
 pub mod fma;
 pub mod global;
 pub mod math;
+mod roles;
 pub mod shared;
 mod thread;
+pub mod wgmma;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +24,7 @@ pub(crate) use control::Jumps;
 use crate::ir::{Elem, Kernel, OpId, ParamKind, RegionId, ValueId};
 use crate::layout::Layout;
 use crate::ops::lower::Lower;
+use crate::passes::accumulators::Accumulators;
 use crate::passes::allocate_shared::SharedPlan;
 use crate::ptx::{self, FuncBuilder, Line, Operand, Reg, RegClass, Shared, Ty};
 
@@ -39,6 +43,16 @@ pub struct LowerCx<'k> {
     thread: thread::ThreadRegs,
     packed: BTreeMap<(Reg, Reg), Reg>,
     global: global::Cache,
+    /// Who runs the code.
+    crew: roles::Crew,
+    channels: channels::Channels,
+    /// Tensor maps, in the order of the parameters.
+    maps: Vec<channels::MapPlan>,
+    /// The stage of each received tile and view.
+    stages: BTreeMap<ValueId, Reg>,
+    accumulators: Accumulators,
+    /// Whether carried accumulators that start as zeros hold something yet.
+    lazy: BTreeMap<ValueId, Reg>,
     jumps: Jumps,
 }
 
@@ -93,6 +107,12 @@ pub fn lower(kernel: &Kernel, shared: &SharedPlan) -> (ptx::Kernel, Vec<Slot>) {
         thread: thread::ThreadRegs::default(),
         packed: BTreeMap::new(),
         global: global::Cache::default(),
+        crew: roles::Crew { first_warp: 0, warps: num_warps, barrier: 0, whole: true },
+        channels: channels::Channels::default(),
+        maps: channels::maps(kernel),
+        stages: BTreeMap::new(),
+        accumulators: Accumulators::of(kernel),
+        lazy: BTreeMap::new(),
         jumps: Jumps::default(),
     };
     cx.scalar_params();

@@ -18,15 +18,14 @@ fn words(elem: Elem, count: usize) -> (Ty, usize, usize) {
 }
 
 impl LowerCx<'_> {
-    /// The address of a thread's access to a shared tile at byte `tile`: `tile + (thread ^ offset)`.
-    pub fn shared_address(&mut self, tile: u32, thread: &ThreadOffset, offset: u32) -> Addr {
+    /// The address of a thread's access to a shared tile at `tile`, a register and a constant: `tile + (thread ^ offset)`.
+    pub fn shared_address(&mut self, tile: (Reg, u32), thread: &ThreadOffset, offset: u32) -> Addr {
         let (xor, add) = thread.split(offset);
         let part = self.linear(thread);
         let turned = self.f.int(IntOp::Xor, Ty::B32, part, xor);
-        let base = self.shared_base();
-        let address = self.f.add_s32(base, turned);
+        let address = self.f.add_s32(tile.0, turned);
         let address = self.f.materialize(Ty::B32, address);
-        Addr::reg(address, i64::from(tile + add))
+        Addr::reg(address, i64::from(tile.1 + add))
     }
 
     /// Writes a tile held in `layout`.
@@ -36,7 +35,7 @@ impl LowerCx<'_> {
         values: &[Operand],
         layout: &Layout,
         shared: &SharedLayout,
-        tile: u32,
+        tile: (Reg, u32),
     ) {
         let access = SharedAccess::new(layout, shared);
         let (lane, warp) = layout.replication();
@@ -55,7 +54,7 @@ impl LowerCx<'_> {
         layout: &Layout,
         shared: &SharedLayout,
         origin: &[usize],
-        tile: u32,
+        tile: (Reg, u32),
     ) -> Vec<Operand> {
         if layout.shape() != shared.shape {
             return self.read_sub_tile(elem, layout, shared, origin, tile);
@@ -83,7 +82,7 @@ impl LowerCx<'_> {
         elem: Elem,
         layout: &Layout,
         plan: &crate::layout::Ldmatrix,
-        tile: u32,
+        tile: (Reg, u32),
     ) -> Vec<Operand> {
         let mut out = vec![Operand::Imm(0); layout.num_regs()];
         for step in &plan.steps {
@@ -110,7 +109,7 @@ impl LowerCx<'_> {
         layout: &Layout,
         shared: &SharedLayout,
         origin: &[usize],
-        tile: u32,
+        tile: (Reg, u32),
     ) -> Vec<Operand> {
         let flat = |coords: &[usize]| coords.iter().zip(&shared.shape).fold(0, |f, (c, n)| f * n + c) as u32;
         // A sub-tile starts at a multiple of its shape, so that coordinates add without carries.

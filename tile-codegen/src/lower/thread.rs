@@ -22,7 +22,7 @@ impl LowerCx<'_> {
         if let Some(tid) = self.thread.tid {
             return tid;
         }
-        let tid = self.hoist(|f| f.special(SpecialReg::TidX));
+        let tid = self.role_tid();
         self.thread.tid = Some(tid);
         tid
     }

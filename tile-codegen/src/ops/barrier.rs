@@ -59,6 +59,6 @@ impl super::lower::Lower for Barrier {
     }
     fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
         let _ = id;
-        cx.f.bar_sync();
+        cx.barrier();
     }
 }

@@ -165,7 +165,7 @@ impl super::lower::Lower for Cumsum {
                 self.in_warp(cx, partial, &here, &below, &mut values);
             } else {
                 if exchanged {
-                    cx.f.bar_sync();
+                    cx.barrier();
                 }
                 exchanged = true;
                 self.across_warps(cx, partial, id, &layout, step, &here, &mut values);
@@ -249,7 +249,7 @@ impl Cumsum {
         here: &Where,
         values: &mut [Operand],
     ) {
-        let (at, bytes) = (cx.shared.scratch[&id], if elem == Elem::I64 { 8 } else { 4 });
+        let (at, bytes) = ((cx.shared_base(), cx.shared.scratch[&id]), if elem == Elem::I64 { 8 } else { 4 });
         let scaled = |base: u32| base * bytes;
         let all = ThreadOffset {
             lane: layout.lane().map(scaled),
@@ -268,7 +268,7 @@ impl Cumsum {
                 cx.store_vector(elem, &[value], Space::Shared, addr, writers);
             }
         }
-        cx.f.bar_sync();
+        cx.barrier();
         let keep = |base: u32| scaled(base & !moving);
         let rest = ThreadOffset {
             lane: layout.lane().map(keep),

@@ -68,7 +68,7 @@ impl super::lower::Lower for FromShared {
     fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
         let op = &cx.kernel.ops[id];
         let (x, result) = (op.operands[0], op.results[0]);
-        let (layout, at) = (cx.layout(result).clone(), cx.shared.tiles[&x]);
+        let (layout, at) = (cx.layout(result).clone(), cx.shared_at(x));
         let shared = cx.kernel.ty(x).as_shared().expect("from_shared reads a shared tile").clone();
         let out = cx.read_shared(shared.elem, &layout, &shared.layout, &self.origin, at);
         cx.bind(result, out);

@@ -1,5 +1,7 @@
 //! `mma`: the matrix product `acc + a @ b`, on tensor cores where the element type has them; f32 is exact f32 (FMA).
 
+pub(crate) mod wide;
+
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
 use crate::dsl::{MmaOperand, Tile, session};
@@ -224,6 +226,9 @@ impl Mma {
 
 impl Place for Mma {
     fn natural(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>]) -> Option<Natural> {
+        if let Some(wide) = Self::wide_plan(cx) {
+            return Some(Natural { layout: wide.acc, weight: 3, soft: false });
+        }
         let (a, b) = (cx.tile(0)?, cx.tile(1)?);
         let layout = match Self::path(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
             Path::TensorCore(grid) => {
@@ -235,6 +240,9 @@ impl Place for Mma {
         Some(Natural { layout, weight: 3, soft: false })
     }
     fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
+        if let Some(wide::Wide { acc, operands: [a, b] }) = Self::wide_plan(cx) {
+            return vec![a, b, Want::Regs(acc)];
+        }
         let (Some(a), Some(b)) = (cx.tile(0), cx.tile(1)) else { return vec![Want::Any; 3] };
         match Self::path(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
             Path::TensorCore(grid) => {
@@ -256,13 +264,16 @@ impl super::lower::Lower for Mma {
         0
     }
     fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        if crate::lower::wgmma::is_wide(cx.kernel, id) {
+            return cx.wide_product(id);
+        }
         let op = cx.kernel.ops[id].clone();
         let [a, b, acc] = [op.operands[0], op.operands[1], op.operands[2]];
         let layout = cx.layout(op.results[0]).clone();
         let sums = cx.values(acc);
         let out = match (cx.kernel.ty(a), cx.kernel.ty(b)) {
             (Type::Shared(sa), Type::Shared(sb)) => {
-                let (at, elem) = ([cx.shared.tiles[&a], cx.shared.tiles[&b]], sa.elem);
+                let (at, elem) = ([cx.shared_at(a), cx.shared_at(b)], sa.elem);
                 cx.fma_product(elem, &layout, [&sa.layout, &sb.layout], at, sums)
             }
             _ => {

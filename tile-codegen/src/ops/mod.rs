@@ -21,15 +21,21 @@ pub mod from_shared;
 pub mod load;
 pub mod lower;
 pub mod mma;
+pub mod mma_wait;
 pub mod num_blocks;
 pub mod permute;
 pub mod place;
 pub mod reduce;
 pub mod reshape;
+pub mod receive;
+pub mod release;
+pub mod roles;
 pub(crate) mod rule;
+pub mod send;
 pub mod store;
 pub mod to_shared;
 pub mod unary;
+pub mod view_shared;
 pub mod where_;
 
 use std::fmt::Debug;
@@ -54,6 +60,8 @@ pub enum Effects {
     ReadsShared,
     /// It orders the threads of a block.
     Barrier,
+    /// It uses channels or waits for products: its place among others of this kind matters.
+    Channel,
     /// It transfers control or holds regions.
     Control,
 }
@@ -88,6 +96,8 @@ macro_rules! for_each_op {
             If control::If, Scope control::Scope, Yield control::Yield, Break control::Break,
             Continue control::Continue, Exit control::Exit, ConvertLayout convert_layout::ConvertLayout,
             ToShared to_shared::ToShared, FromShared from_shared::FromShared, Barrier barrier::Barrier,
+            ViewShared view_shared::ViewShared, Roles roles::Roles, Send send::Send, Receive receive::Receive,
+            Release release::Release, MmaWait mma_wait::MmaWait,
         }
     };
 }

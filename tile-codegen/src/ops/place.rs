@@ -1,8 +1,10 @@
 //! Placement: the layout rules of operations, as `assign_layouts` asks for them.
 
+use std::collections::BTreeMap;
+
 use super::OpKind;
 use crate::ir::{Kernel, Op, OpId, TileType, Type, ValueId};
-use crate::layout::{Layout, blocked};
+use crate::layout::{Layout, SharedLayout, blocked};
 
 /// The layout that a value has without any exchange between threads, and how much it matters to keep it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +27,8 @@ pub enum Want {
     Regs(Layout),
     /// The tile in shared memory, with these axes from the fastest to the slowest, not swizzled.
     Shared(Vec<usize>),
+    /// The tile in shared memory, in exactly this layout.
+    Placed(SharedLayout),
 }
 
 /// What placement rules may look at.
@@ -40,12 +44,20 @@ pub struct PlaceCx<'a> {
     pub num_warps: usize,
     /// Products of which one, computed on, is an operand of another: they keep a warp's rows together.
     pub chained: &'a [OpId],
+    /// Whether warpgroups multiply out of shared memory.
+    pub warpgroups: bool,
+    /// Values that are in shared memory when they come to be.
+    pub shared: &'a BTreeMap<ValueId, SharedLayout>,
 }
 
 impl PlaceCx<'_> {
     /// The tile type of an operand, if it is a tile.
     pub fn tile(&self, operand: usize) -> Option<&TileType> {
         self.kernel.ty(self.op.operands[operand]).as_tile()
+    }
+    /// The place of an operand that is in shared memory already.
+    pub fn shared_operand(&self, operand: usize) -> Option<&SharedLayout> {
+        self.shared.get(&self.op.operands[operand])
     }
     /// The tile type of the result.
     pub fn result(&self) -> &TileType {

@@ -314,7 +314,7 @@ impl Reduce {
         warps: u32,
         sums: Vec<Operand>,
     ) -> Vec<Operand> {
-        let (at, bytes) = (cx.shared.scratch[&id], partial_bytes(elem));
+        let (at, bytes) = ((cx.shared_base(), cx.shared.scratch[&id]), partial_bytes(elem));
         let result = layout.project(&self.axes);
         let plane = bytes * result.numel() as u32;
         let lane = result.lane().map(|b| b * bytes);
@@ -332,7 +332,7 @@ impl Reduce {
             let addr = cx.shared_address(at, &write, result.flat(reg, 0, 0) * bytes);
             cx.store_vector(elem, &[sum], Space::Shared, addr, owner);
         }
-        cx.f.bar_sync();
+        cx.barrier();
         let mut out = Vec::new();
         for reg in 0..result.num_regs() {
             let mut total: Option<Operand> = None;

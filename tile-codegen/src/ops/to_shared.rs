@@ -52,6 +52,9 @@ impl super::eval::Eval for ToShared {
 
 // ---- in PTX
 
+use crate::ir::{Op, OpId};
+use crate::lower::wgmma::is_wide;
+
 super::place::place_nothing!(ToShared);
 
 impl super::lower::Lower for ToShared {
@@ -62,7 +65,13 @@ impl super::lower::Lower for ToShared {
         let op = &cx.kernel.ops[id];
         let (x, result) = (op.operands[0], op.results[0]);
         let (elem, layout, values) = (cx.elem(x), cx.layout(x).clone(), cx.values(x));
-        let at = cx.shared.tiles[&result];
+        let at = cx.shared_at(result);
         cx.write_shared(elem, &values, &layout, &self.layout, at);
+        let multiplied = |id: OpId, op: &Op| op.operands.contains(&result) && is_wide(cx.kernel, id);
+        let mut asynchronous = false;
+        cx.kernel.walk(|id, op| asynchronous |= multiplied(id, op));
+        if asynchronous {
+            cx.f.fence_proxy_async_shared();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! `allocate_shared`: gives every shared tile and every operation's scratch an offset, reusing memory that is dead.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Kernel, OpId, RegionId, Type, ValueId};
@@ -11,12 +11,48 @@ use crate::target::Target;
 /// Where shared memory is used.
 #[derive(Clone, Debug, Default)]
 pub struct SharedPlan {
-    /// Byte offset of each shared tile.
+    /// Byte offset of each shared tile; of the first stage, for what a channel carries.
     pub tiles: BTreeMap<ValueId, u32>,
+    /// The shared tiles that channels carry, and their views.
+    pub carried: BTreeSet<ValueId>,
     /// Byte offset of each operation's scratch.
     pub scratch: BTreeMap<OpId, u32>,
+    /// The channels, by number.
+    pub channels: BTreeMap<usize, ChannelPlan>,
     /// Bytes in all.
     pub bytes: u32,
+}
+
+/// Where a channel lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ChannelPlan {
+    /// Byte offset of the first stage.
+    pub tiles: u32,
+    /// Bytes from one stage to the next.
+    pub stage: u32,
+    /// Stages.
+    pub stages: u32,
+    /// Byte offset of the "full" mbarriers, one for each stage, which the "empty" ones follow.
+    pub barriers: u32,
+    /// Warps that receive from it.
+    pub receivers: u32,
+}
+
+impl ChannelPlan {
+    /// Bytes of all stages.
+    pub fn bytes(&self) -> u32 {
+        self.stage * self.stages
+    }
+}
+
+impl SharedPlan {
+    /// The bytes that a shared tile occupies: those of all its stages, for what a channel carries.
+    pub fn range(&self, kernel: &Kernel, value: ValueId) -> Option<(u32, u32)> {
+        let Type::Shared(t) = kernel.ty(value) else { return None };
+        let first = *self.tiles.get(&value)?;
+        let channel = self.channels.values().find(|c| c.tiles == first && self.carried.contains(&value));
+        Some((first, first + channel.map_or(t.layout.bytes, ChannelPlan::bytes)))
+    }
 }
 
 /// A buffer with the program positions between which it is in use, both inclusive.
@@ -26,12 +62,22 @@ struct Buffer {
     align: u32,
     first: usize,
     last: usize,
+    /// The role that uses it; `None` if several do. Roles run at the same time.
+    role: Option<usize>,
+}
+
+impl Buffer {
+    fn meets(&self, other: &Buffer) -> bool {
+        let apart = self.last < other.first || other.last < self.first;
+        self.role.is_none() || self.role != other.role || !apart
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Owner {
     Tile(ValueId),
     Scratch(OpId),
+    Channel(usize),
 }
 
 /// Assigns offsets by first fit, in program order.
@@ -39,7 +85,16 @@ enum Owner {
 /// # Errors
 /// If the kernel needs more than the target has; the message lists every buffer.
 pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, Diagnostics> {
-    let mut live = Liveness { kernel, position: 0, buffers: Vec::new(), at: BTreeMap::new() };
+    let mut live = Liveness {
+        kernel,
+        position: 0,
+        role: 0,
+        warps: 0,
+        buffers: Vec::new(),
+        at: BTreeMap::new(),
+        channels: BTreeMap::new(),
+        carried: BTreeSet::new(),
+    };
     live.region(kernel.body, &mut Vec::new());
     let mut plan = SharedPlan::default();
     let mut placed: Vec<(u32, &Buffer)> = Vec::new();
@@ -47,7 +102,7 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
         let mut offset = 0;
         let mut others: Vec<(u32, u32)> = placed
             .iter()
-            .filter(|(_, b)| b.first <= buffer.last && buffer.first <= b.last)
+            .filter(|(_, b)| b.meets(buffer))
             .map(|(o, b)| (*o, o + b.bytes))
             .collect();
         others.sort_unstable();
@@ -60,17 +115,35 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
         match buffer.owner {
             Owner::Tile(value) => plan.tiles.insert(value, offset),
             Owner::Scratch(op) => plan.scratch.insert(op, offset),
+            Owner::Channel(channel) => {
+                let (_, plan_of) = &live.channels[&channel];
+                plan.channels.insert(channel, ChannelPlan { tiles: offset, ..*plan_of });
+                None
+            }
         };
         plan.bytes = plan.bytes.max(offset + buffer.bytes);
         placed.push((offset, buffer));
     }
+    plan.carried = live.carried;
+    for (&value, &(buffer, _)) in &live.at {
+        if let Owner::Channel(channel) = live.buffers[buffer].owner {
+            plan.tiles.insert(value, plan.channels[&channel].tiles);
+        } else if let Owner::Tile(tile) = live.buffers[buffer].owner {
+            plan.tiles.insert(value, plan.tiles[&tile]);
+        }
+    }
+    for channel in plan.channels.values_mut() {
+        channel.barriers = plan.bytes.next_multiple_of(8);
+        plan.bytes = channel.barriers + 16 * channel.stages;
+    }
     if plan.bytes as usize > target.max_shared_bytes {
-        return Err(too_much(kernel, target, &live.buffers, plan.bytes));
+        return Err(too_much(kernel, target, &live.buffers, &plan));
     }
     Ok(plan)
 }
 
-fn too_much(kernel: &Kernel, target: &Target, buffers: &[Buffer], bytes: u32) -> Diagnostics {
+fn too_much(kernel: &Kernel, target: &Target, buffers: &[Buffer], plan: &SharedPlan) -> Diagnostics {
+    let bytes = plan.bytes;
     let mut list: Vec<String> = Vec::new();
     for buffer in buffers {
         let what = match buffer.owner {
@@ -81,6 +154,7 @@ fn too_much(kernel: &Kernel, target: &Target, buffers: &[Buffer], bytes: u32) ->
                 Type::Tile(_) | Type::Tensor(_) | Type::Error => "a tile".to_string(),
             },
             Owner::Scratch(_) => "scratch of a reduction or scan".to_string(),
+            Owner::Channel(channel) => format!("the {} stages of a channel", plan.channels[&channel].stages),
         };
         let line = format!("{} bytes for {what}", buffer.bytes);
         if !list.contains(&line) {
@@ -106,9 +180,15 @@ fn too_much(kernel: &Kernel, target: &Target, buffers: &[Buffer], bytes: u32) ->
 struct Liveness<'k> {
     kernel: &'k Kernel,
     position: usize,
+    /// The role around the current place, and its warps.
+    role: usize,
+    warps: u32,
     buffers: Vec<Buffer>,
     /// For each shared tile: its buffer and how many loops are around its definition.
     at: BTreeMap<ValueId, (usize, usize)>,
+    /// For each channel: its buffer, and its plan without a place.
+    channels: BTreeMap<usize, (usize, ChannelPlan)>,
+    carried: BTreeSet<ValueId>,
 }
 
 impl Liveness<'_> {
@@ -126,7 +206,17 @@ impl Liveness<'_> {
                 }
             }
             for &result in &op.results {
-                if let Type::Shared(t) = self.kernel.ty(result) {
+                if let OpKind::ViewShared(_) = op.kind {
+                    self.at.insert(result, self.at[&op.operands[0]]);
+                    if self.carried.contains(&op.operands[0]) {
+                        self.carried.insert(result);
+                    }
+                } else if let (OpKind::Receive(receive), Type::Shared(t)) = (&op.kind, self.kernel.ty(result)) {
+                    let buffer = self.receive(receive.channel, receive.stages, t.layout.bytes, t.layout.align());
+                    self.buffers[buffer].last = self.position;
+                    self.at.insert(result, (buffer, 0));
+                    self.carried.insert(result);
+                } else if let Type::Shared(t) = self.kernel.ty(result) {
                     self.at.insert(result, (self.buffers.len(), loops.len()));
                     self.add(Owner::Tile(result), t.layout.bytes, t.layout.align());
                 }
@@ -139,7 +229,10 @@ impl Liveness<'_> {
             if looped {
                 loops.push(Vec::new());
             }
-            for &inner in &op.regions {
+            for (i, &inner) in op.regions.iter().enumerate() {
+                if let OpKind::Roles(roles) = &op.kind {
+                    (self.role, self.warps) = (i, roles.warps[i] as u32);
+                }
                 self.region(inner, loops);
             }
             if looped {
@@ -152,6 +245,26 @@ impl Liveness<'_> {
 
     fn add(&mut self, owner: Owner, bytes: u32, align: u32) {
         let first = self.position;
-        self.buffers.push(Buffer { owner, bytes, align, first, last: first });
+        self.buffers.push(Buffer { owner, bytes, align, first, last: first, role: Some(self.role) });
+    }
+
+    /// The buffer of a channel that the current role receives from. It is filled from the start of the kernel on.
+    fn receive(&mut self, channel: usize, stages: usize, bytes: u32, align: u32) -> usize {
+        if let Some((buffer, plan)) = self.channels.get_mut(&channel) {
+            if self.buffers[*buffer].role != Some(self.role) {
+                self.buffers[*buffer].role = None;
+                plan.receivers += self.warps;
+            }
+            return *buffer;
+        }
+        let stage = bytes.next_multiple_of(align);
+        let stages = stages as u32;
+        let plan = ChannelPlan { tiles: 0, stage, stages, barriers: 0, receivers: self.warps };
+        let buffer = self.buffers.len();
+        let (owner, bytes) = (Owner::Channel(channel), stage * stages);
+        let role = Some(self.role);
+        self.buffers.push(Buffer { owner, bytes, align, first: 0, last: self.position, role });
+        self.channels.insert(channel, (buffer, plan));
+        buffer
     }
 }

@@ -4,6 +4,7 @@ use super::{Changed, PassCx};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Kernel, Type};
 use crate::ops::OpKind;
+use crate::ops::mma::Mma;
 
 /// The most elements of one accumulator that a thread keeps in registers.
 const ACCUMULATOR: usize = 64;
@@ -21,7 +22,10 @@ const MAX_BLOCKS: u32 = 32;
 /// If the configuration asks for a number of warps, or of blocks on a multiprocessor, that there cannot be, or a tile is
 /// larger than threads can hold.
 pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
-    let warps = cx.config.num_warps.unwrap_or_else(|| choose_warps(kernel));
+    let warps = cx.config.num_warps.unwrap_or_else(|| match cx.target.warpgroups {
+        true => choose_warpgroups(kernel),
+        false => choose_warps(kernel),
+    });
     if !(1..=16).contains(&warps) || !warps.is_power_of_two() {
         let message = format!("kernel `{}` with {warps} warps: a block has 1, 2, 4, 8 or 16", kernel.name);
         return Err(Diagnostic::new(Code::Target, message).into());
@@ -67,6 +71,24 @@ pub fn choose_warps(kernel: &Kernel) -> usize {
         return (accumulator / (32 * ACCUMULATOR)).next_power_of_two().clamp(4, 8);
     }
     (largest / (32 * ELEMENTS)).next_power_of_two().clamp(1, 8)
+}
+
+/// Warps per block where warpgroups multiply: as [`choose_warps`], but so few that each has rows of most products.
+fn choose_warpgroups(kernel: &Kernel) -> usize {
+    let warps = choose_warps(kernel);
+    let wide = |warps: usize| {
+        let mut count = 0;
+        kernel.walk(|_, op| {
+            if matches!(op.kind, OpKind::Mma(_))
+                && let (Some(a), Some(acc)) =
+                    (kernel.ty(op.operands[0]).as_tile(), kernel.ty(op.results[0]).as_tile())
+            {
+                count += usize::from(Mma::wide(a, acc, warps));
+            }
+        });
+        count
+    };
+    if wide(4) > wide(warps) { 4 } else { warps }
 }
 
 /// The elements of the largest tile that an operation makes.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use super::allocate_shared::{SharedPlan, allocate_shared};
 use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
-use crate::ir::{Kernel, LocId, OpId, RegionId, Type, ValueId};
+use crate::ir::{Kernel, LocId, OpId, RegionId, ValueId};
 use crate::ops::barrier::Barrier;
 use crate::ops::lower::Lower;
 use crate::ops::{Effects, OpKind, TileOp};
@@ -68,10 +68,9 @@ struct Analysis<'a> {
 }
 
 impl Analysis<'_> {
+    /// The bytes of a shared tile.
     fn range(&self, value: ValueId) -> Option<(u32, u32)> {
-        let Type::Shared(t) = self.kernel.ty(value) else { return None };
-        let offset = self.plan.tiles.get(&value)?;
-        Some((*offset, offset + t.layout.bytes))
+        self.plan.range(self.kernel, value)
     }
 
     /// The access of a tensor that the kernel may write.
@@ -132,6 +131,13 @@ impl Analysis<'_> {
                 all.extend(end.into_iter().flatten());
                 Some(all)
             }
+            OpKind::Roles(_) => {
+                for &region in &op.regions {
+                    self.region(region, Pending::new(), &mut Exits::default());
+                }
+                Some(Pending::new())
+            }
+            OpKind::ViewShared(_) => Some(pending),
             _ => Some(self.plain(id, pending)),
         }
     }

@@ -2,8 +2,10 @@
 
 use super::program::{Program, ProgramError};
 use super::run::Run;
+use super::tensor_map::{TensorMap, TensorMapError};
 use crate::compile::Compiled;
 use crate::lower::Slot;
+use crate::lower::channels::MapPlan;
 
 /// An argument of a launch, one for each parameter of the tile kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +47,9 @@ pub enum LaunchError {
         /// What the kernel takes.
         expected: &'static str,
     },
+    /// A tensor that bulk tensor copies cannot address.
+    #[error(transparent)]
+    Map(#[from] TensorMapError),
 }
 
 impl Program {
@@ -72,7 +77,10 @@ impl<'a> Run<'a> {
         let sizes = program.param_sizes();
         let mut params = Vec::new();
         for (&slot, &size) in compiled.slots.iter().zip(&sizes) {
-            params.push(word(slot, args, grid)?.to_le_bytes()[..size as usize].to_vec());
+            params.push(match slot {
+                Slot::Map { map } => map_of(&compiled.maps[map], args)?.encode()?,
+                _ => word(slot, args, grid)?.to_le_bytes()[..size as usize].to_vec(),
+            });
         }
         let blocks = grid.iter().product();
         Ok(Run { shared_bytes: compiled.shared_bytes, ..Run::new(program, [blocks, 1, 1], params) })
@@ -97,7 +105,17 @@ fn word(slot: Slot, args: &[Arg], grid: [u32; 3]) -> Result<u64, LaunchError> {
             None => Err(wrong(param, "missing", "a scalar")),
         },
         Slot::Blocks { axis } => Ok(u64::from(grid[axis])),
+        Slot::Map { .. } => unreachable!("a tensor map is no word"),
     }
+}
+
+/// The tensor map of an argument.
+fn map_of(plan: &MapPlan, args: &[Arg]) -> Result<TensorMap, LaunchError> {
+    let (address, shape, strides) = tensor(args, plan.param)?;
+    if shape.len() != plan.axes.len() || strides.len() != shape.len() {
+        return Err(rank(plan.param));
+    }
+    Ok(TensorMap::of(plan, address, shape, strides))
 }
 
 fn tensor(args: &[Arg], param: usize) -> Result<(u64, &[u64], &[i64]), LaunchError> {

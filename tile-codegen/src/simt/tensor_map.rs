@@ -3,6 +3,7 @@
 //! The driver's 128 bytes are its secret. A launch on the executor passes [`TensorMap::encode`] in their place: a magic word,
 //! the address, and the fields below, little-endian.
 
+use crate::lower::channels::MapPlan;
 use crate::ptx::Coords;
 
 /// How 16-byte pieces are permuted in shared memory: address bits 4.. are xored with bits 7.. (PTX ISA 5.5.5).
@@ -92,6 +93,29 @@ impl TensorMap {
             strides.push(bytes);
         }
         TensorMap { address, element, dims: dims.to_vec(), strides, box_dims: box_dims.to_vec(), swizzle }
+    }
+
+    /// The map that a compiled kernel asks for, of a tensor with these extents and strides in elements.
+    pub fn of(plan: &MapPlan, address: u64, shape: &[u64], strides: &[i64]) -> TensorMap {
+        let element = plan.elem_bytes;
+        // The stride of an axis of one element is never used, and may be anything.
+        let stride = |&axis: &usize| match shape[axis] {
+            1 => 16,
+            _ => strides[axis].cast_unsigned().wrapping_mul(u64::from(element)),
+        };
+        TensorMap {
+            address,
+            element,
+            dims: plan.axes.iter().map(|&axis| shape[axis]).collect(),
+            strides: plan.axes[1..].iter().map(stride).collect(),
+            box_dims: plan.box_dims.clone(),
+            swizzle: match plan.swizzle {
+                128 => TensorSwizzle::B128,
+                64 => TensorSwizzle::B64,
+                32 => TensorSwizzle::B32,
+                _ => TensorSwizzle::None,
+            },
+        }
     }
 
     /// Whether the hardware has such a map.

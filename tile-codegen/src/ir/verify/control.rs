@@ -25,6 +25,7 @@ impl<'k> Verifier<'k> {
         let expected = match op.kind {
             OpKind::For(_) | OpKind::Loop(_) | OpKind::Scope(_) => 1,
             OpKind::If(_) => 2,
+            OpKind::Roles(ref roles) => roles.warps.len(),
             _ => 0,
         };
         if op.regions.len() != expected {
@@ -42,8 +43,13 @@ impl<'k> Verifier<'k> {
             _ => self.no_operands(op),
         }
         self.frames.push(Frame { op, types });
-        for &region in &op.regions {
+        let block = self.warps;
+        for (i, &region) in op.regions.iter().enumerate() {
+            if let OpKind::Roles(roles) = &op.kind {
+                self.warps = roles.warps.get(i).copied();
+            }
             self.region(region);
+            self.warps = block;
         }
         self.frames.pop();
     }

@@ -40,6 +40,14 @@ impl Plan<'_> {
                     needs.extend(self.demand_region(region, &inner));
                 }
             }
+            OpKind::Roles(roles) => {
+                let block = self.num_warps.get();
+                for (&warps, &region) in roles.warps.iter().zip(&op.regions) {
+                    self.num_warps.set(warps);
+                    self.demand_region(region, &Targets::default());
+                }
+                self.num_warps.set(block);
+            }
             kind if kind.is_terminator() => {
                 let results =
                     targets.of(kind).map(|t| self.kernel.ops[t].results.clone()).unwrap_or_default();
@@ -72,6 +80,18 @@ impl Plan<'_> {
         let op = self.kernel.ops[id].clone();
         let operands = self.operand_naturals(id);
         let result = op.results.first().copied().filter(|&r| self.placed(r));
+        if let Some(result) = result
+            && self.shared.contains_key(&result)
+        {
+            // A view of what is in shared memory: its operand must be there as well, and is.
+            if self.demands.contains_key(&result) {
+                for &operand in &op.operands {
+                    let Some(layout) = self.shared.get(&operand).cloned() else { continue };
+                    self.want(operand, Demand::Placed(layout), needs);
+                }
+            }
+            return;
+        }
         let layouts = match result {
             None => vec![None],
             Some(result) => self.made_in(result).into_iter().map(Some).collect(),
@@ -83,6 +103,7 @@ impl Plan<'_> {
                     Want::Any => {}
                     Want::Regs(layout) => self.want(operand, Demand::Regs(layout), needs),
                     Want::Shared(order) => self.want(operand, Demand::Shared(order), needs),
+                    Want::Placed(layout) => self.want(operand, Demand::Placed(layout), needs),
                 }
             }
         }
@@ -99,7 +120,7 @@ impl Plan<'_> {
         }
         let regs = wanted.iter().filter_map(|d| match d {
             Demand::Regs(layout) => Some(layout.clone()),
-            Demand::Shared(_) => None,
+            Demand::Shared(_) | Demand::Placed(_) => None,
         });
         let mut made: Vec<_> = regs.collect();
         if made.is_empty() {
@@ -112,6 +133,6 @@ impl Plan<'_> {
     pub(super) fn is_dead(&self, id: OpId) -> bool {
         let op = &self.kernel.ops[id];
         let removable = matches!(op.kind.effects(), Effects::Pure | Effects::ReadsGlobal);
-        removable && op.results.iter().all(|&r| self.placed(r) && self.made_in(r).is_empty())
+        removable && op.results.iter().all(|&r| self.placed(r) && !self.demands.contains_key(&r))
     }
 }

@@ -14,12 +14,13 @@ mod demand;
 mod natural;
 mod rebuild;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
 use crate::ir::{Kernel, OpId, ValueId};
-use crate::layout::Layout;
+use crate::layout::{Layout, SharedLayout};
 use crate::ops::OpKind;
 use crate::ops::place::{Natural, PlaceCx};
 
@@ -30,12 +31,19 @@ enum Demand {
     Regs(Layout),
     /// In shared memory, with these axes fastest first.
     Shared(Vec<usize>),
+    /// In shared memory, in exactly this layout.
+    Placed(SharedLayout),
 }
 
 /// What the walks know.
 struct Plan<'k> {
     kernel: &'k Kernel,
-    num_warps: usize,
+    /// Warps of the role that is being walked, or of the block.
+    num_warps: Cell<usize>,
+    /// Whether warpgroups multiply out of shared memory.
+    warpgroups: bool,
+    /// Values that are in shared memory when they come to be: what channels carry, and views of it.
+    shared: BTreeMap<ValueId, SharedLayout>,
     chained: Vec<OpId>,
     natural: BTreeMap<ValueId, Natural>,
     demands: BTreeMap<ValueId, Vec<Demand>>,
@@ -47,16 +55,18 @@ struct Plan<'k> {
 ///
 /// # Errors
 /// If the result would break the IR's rules, which is a fault of this pass.
-pub fn run(kernel: &mut Kernel, _: &PassCx<'_>) -> Result<Changed, Diagnostics> {
+pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
     let num_warps = kernel.num_warps.unwrap_or(1);
-    *kernel = assign_layouts(kernel, num_warps)?;
+    *kernel = assign_layouts(kernel, num_warps, cx.target.warpgroups)?;
     Ok(Changed::Yes)
 }
 
-fn assign_layouts(kernel: &Kernel, num_warps: usize) -> Result<Kernel, Diagnostics> {
+fn assign_layouts(kernel: &Kernel, num_warps: usize, warpgroups: bool) -> Result<Kernel, Diagnostics> {
     let mut plan = Plan {
         kernel,
-        num_warps,
+        num_warps: Cell::new(num_warps),
+        warpgroups,
+        shared: received(kernel),
         chained: chained_products(kernel),
         natural: BTreeMap::new(),
         demands: BTreeMap::new(),
@@ -70,7 +80,15 @@ fn assign_layouts(kernel: &Kernel, num_warps: usize) -> Result<Kernel, Diagnosti
 impl<'k> Plan<'k> {
     fn cx(&self, id: OpId) -> PlaceCx<'_> {
         let op = &self.kernel.ops[id];
-        PlaceCx { kernel: self.kernel, id, op, num_warps: self.num_warps, chained: &self.chained }
+        PlaceCx {
+            kernel: self.kernel,
+            id,
+            op,
+            num_warps: self.num_warps.get(),
+            chained: &self.chained,
+            warpgroups: self.warpgroups,
+            shared: &self.shared,
+        }
     }
 
     fn operand_naturals(&self, id: OpId) -> Vec<Option<Natural>> {
@@ -81,7 +99,7 @@ impl<'k> Plan<'k> {
     fn fixed(&self, value: ValueId) -> Layout {
         match self.natural.get(&value) {
             Some(natural) => natural.layout.clone(),
-            None => crate::ops::place::default_layout(self.kernel.tile(value), self.num_warps),
+            None => crate::ops::place::default_layout(self.kernel.tile(value), self.num_warps.get()),
         }
     }
 
@@ -89,6 +107,29 @@ impl<'k> Plan<'k> {
     fn placed(&self, value: ValueId) -> bool {
         self.kernel.ty(value).as_tile().is_some_and(|t| t.rank() > 0)
     }
+}
+
+/// What channels carry, and its reshaped and permuted views, with their places in shared memory.
+fn received(kernel: &Kernel) -> BTreeMap<ValueId, SharedLayout> {
+    let mut shared: BTreeMap<ValueId, SharedLayout> = BTreeMap::new();
+    kernel.walk(|_, op| {
+        let layout = match &op.kind {
+            OpKind::Receive(receive) => Some(receive.layout.clone()),
+            OpKind::Reshape(reshape) => {
+                shared.get(&op.operands[0]).and_then(|l| l.reshape(&reshape.shape).ok())
+            }
+            OpKind::Permute(permute) => {
+                shared.get(&op.operands[0]).and_then(|l| l.permute(&permute.axes).ok())
+            }
+            _ => None,
+        };
+        // A scalar is a register of every thread.
+        let rank = op.results.first().and_then(|&r| kernel.ty(r).as_tile()).map_or(0, |t| t.rank());
+        if let Some(layout) = layout.filter(|_| rank > 0) {
+            shared.insert(op.results[0], layout);
+        }
+    });
+    shared
 }
 
 /// Products whose result, computed on elementwise, is an operand of another product, those other products, and every
@@ -132,7 +173,13 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
         | OpKind::ConvertLayout(_)
         | OpKind::ToShared(_)
         | OpKind::FromShared(_)
-        | OpKind::Barrier(_) => {}
+        | OpKind::Barrier(_)
+        | OpKind::ViewShared(_)
+        | OpKind::Roles(_)
+        | OpKind::Send(_)
+        | OpKind::Receive(_)
+        | OpKind::Release(_)
+        | OpKind::MmaWait(_) => {}
     });
     let rows = |kernel: &Kernel, id: OpId| {
         let shape = &kernel.tile(kernel.ops[id].results[0]).shape;

@@ -30,6 +30,14 @@ impl Plan<'_> {
                     self.fix(result);
                 }
             }
+            OpKind::Roles(roles) => {
+                let block = self.num_warps.get();
+                for (warps, region) in roles.warps.clone().into_iter().zip(op.regions.clone()) {
+                    self.num_warps.set(warps);
+                    self.natural_region(region, &Targets::default());
+                }
+                self.num_warps.set(block);
+            }
             kind if kind.is_terminator() => {
                 if let Some(target) = targets.of(kind) {
                     self.merge_into(target, &op.operands.clone());
@@ -39,6 +47,7 @@ impl Plan<'_> {
                 let operands = self.operand_naturals(id);
                 if let Some(&result) = op.results.first()
                     && self.placed(result)
+                    && !self.shared.contains_key(&result)
                     && let Some(natural) = kind.natural(&self.cx(id), &operands)
                 {
                     self.natural.insert(result, natural);

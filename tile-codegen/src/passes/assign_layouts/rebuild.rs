@@ -6,7 +6,10 @@ use super::{Demand, Plan};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Builder, Kernel, LocId, OpId, RegionId, Stage, Type, ValueId};
 use crate::layout::{Conversion, Layout, SharedLayout, conversion, scratch};
-use crate::ops::{OpKind, convert_layout::ConvertLayout, from_shared::FromShared, to_shared::ToShared};
+use crate::ops::{
+    OpKind, convert_layout::ConvertLayout, from_shared::FromShared, receive::Receive, to_shared::ToShared,
+    view_shared::ViewShared,
+};
 
 /// The forms of one old value in the new kernel.
 #[derive(Clone, Default)]
@@ -37,7 +40,8 @@ impl Plan<'_> {
         let old = self.kernel;
         let mut builder = Builder::new(old.name.clone());
         builder.kernel.locs = old.locs.clone();
-        let scalar = Layout::scalar(self.num_warps).map_err(|e| fault(e.to_string()))?;
+        let warps = self.num_warps.get();
+        let scalar = Layout::scalar(warps.next_power_of_two()).map_err(|e| fault(e.to_string()))?;
         let mut rebuild = Rebuild { plan: self, builder, forms: BTreeMap::new(), scalar };
         for param in &old.params {
             let ty = old.ty(param.value).clone();
@@ -48,7 +52,7 @@ impl Plan<'_> {
         let Builder { mut kernel, diagnostics, .. } = rebuild.builder;
         diagnostics.into_result()?;
         kernel.stage = Stage::LaidOut;
-        kernel.num_warps = Some(self.num_warps);
+        kernel.num_warps = Some(warps);
         Ok(kernel)
     }
 }
@@ -97,6 +101,10 @@ impl Rebuild<'_, '_> {
                     if forms.regs.iter().any(|(l, _)| *l == to) {
                         continue;
                     }
+                    if let (Some(_), Some((_, shared))) = (self.plan.shared.get(&value), forms.shared.first()) {
+                        reads.push((value, *shared, to));
+                        continue;
+                    }
                     let (from, source) =
                         forms.regs.first().cloned().ok_or_else(|| fault("a value has no form"))?;
                     match conversion(&from, &to).map_err(|e| fault(e.to_string()))? {
@@ -111,6 +119,7 @@ impl Rebuild<'_, '_> {
                     }
                 }
                 Demand::Shared(order) => self.share(value, &order, loc)?,
+                Demand::Placed(layout) => self.place(value, layout, loc)?,
             }
         }
         for (value, shared, to) in reads {
@@ -142,9 +151,33 @@ impl Rebuild<'_, '_> {
         let tile = self.plan.kernel.tile(value);
         let layout =
             SharedLayout::linear(&tile.shape, order, tile.elem.bytes()).map_err(|e| fault(e.to_string()))?;
-        let forms = &self.forms[&value];
-        let (_, source) = forms.regs.first().cloned().ok_or_else(|| fault("a value has no form"))?;
+        let source = self.source(value, loc)?;
         self.write(value, layout, source, loc).map(|_| ())
+    }
+
+    /// Puts a value in shared memory in exactly this layout.
+    fn place(&mut self, value: ValueId, layout: SharedLayout, loc: LocId) -> Result<(), Fault> {
+        if self.forms[&value].shared.iter().any(|(l, _)| *l == layout) {
+            return Ok(());
+        }
+        let source = self.source(value, loc)?;
+        let new = self.emit(ToShared { layout: layout.clone() }.into(), vec![source], loc)?;
+        self.forms.entry(value).or_default().shared.push((layout, new));
+        Ok(())
+    }
+
+    /// A value in registers, read out of shared memory if it is nowhere else.
+    fn source(&mut self, value: ValueId, loc: LocId) -> Result<ValueId, Fault> {
+        if let Some((_, source)) = self.forms[&value].regs.first() {
+            return Ok(*source);
+        }
+        let (_, shared) =
+            self.forms[&value].shared.first().cloned().ok_or_else(|| fault("a value has no form"))?;
+        let layout = self.plan.fixed(value);
+        let read = FromShared { origin: vec![0; layout.shape().len()], shape: layout.shape().to_vec() };
+        let new = self.emit(read.into(), vec![shared], loc)?;
+        self.define(value, layout, new);
+        Ok(new)
     }
 
     fn write(
@@ -180,6 +213,7 @@ impl Rebuild<'_, '_> {
                 let layout = SharedLayout::linear(&tile.shape, order, tile.elem.bytes()).ok();
                 forms.shared.iter().find(|(l, _)| Some(l) == layout.as_ref()).map(|(_, v)| *v)
             }
+            Some(Demand::Placed(layout)) => forms.shared.iter().find(|(l, _)| l == layout).map(|(_, v)| *v),
         };
         found.ok_or_else(missing)
     }
@@ -188,6 +222,12 @@ impl Rebuild<'_, '_> {
         let op = &self.plan.kernel.ops[id];
         match &op.kind {
             OpKind::For(_) | OpKind::Loop(_) | OpKind::If(_) | OpKind::Scope(_) => self.control(id),
+            OpKind::Roles(roles) => self.roles(id, &roles.warps),
+            OpKind::Receive(_) | OpKind::Reshape(_) | OpKind::Permute(_)
+                if self.plan.shared.contains_key(&op.results[0]) =>
+            {
+                self.view(id)
+            }
             kind if kind.is_terminator() => {
                 let operands = self.operands_from_needs(id)?;
                 self.builder.emit(kind.clone(), operands, op.loc);
@@ -226,6 +266,7 @@ impl Rebuild<'_, '_> {
                     crate::ops::place::Want::Any => None,
                     crate::ops::place::Want::Regs(layout) => Some(Demand::Regs(layout)),
                     crate::ops::place::Want::Shared(order) => Some(Demand::Shared(order)),
+                    crate::ops::place::Want::Placed(layout) => Some(Demand::Placed(layout)),
                 };
                 operands.push(self.form(operand, demand.as_ref())?);
             }
@@ -236,6 +277,44 @@ impl Rebuild<'_, '_> {
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    /// What a channel carries, or a view of it: in shared memory, to be read where it is used.
+    fn view(&mut self, id: OpId) -> Result<(), Fault> {
+        let op = self.plan.kernel.ops[id].clone();
+        let layout = self.plan.shared[&op.results[0]].clone();
+        let new = match &op.kind {
+            OpKind::Receive(receive) => {
+                self.emit(Receive { placed: true, ..receive.clone() }.into(), Vec::new(), op.loc)?
+            }
+            _ => {
+                let there = self.plan.shared[&op.operands[0]].clone();
+                let source = self.form(op.operands[0], Some(&Demand::Placed(there)))?;
+                self.emit(ViewShared { layout: layout.clone() }.into(), vec![source], op.loc)?
+            }
+        };
+        self.forms.entry(op.results[0]).or_default().shared.push((layout, new));
+        Ok(())
+    }
+
+    /// Each role is laid out for its own warps.
+    fn roles(&mut self, id: OpId, warps: &[usize]) -> Result<(), Fault> {
+        let op = self.plan.kernel.ops[id].clone();
+        let (block, scalar) = (self.plan.num_warps.get(), self.scalar.clone());
+        let mut regions = Vec::new();
+        for (&warps, &region) in warps.iter().zip(&op.regions) {
+            self.plan.num_warps.set(warps);
+            self.scalar = Layout::scalar(warps).map_err(|e| fault(e.to_string()))?;
+            let before = self.forms.clone();
+            self.builder.open(&[]);
+            self.region(region)?;
+            regions.push(self.builder.close());
+            self.forms = before;
+        }
+        self.plan.num_warps.set(block);
+        self.scalar = scalar;
+        self.builder.emit_with_regions(op.kind, Vec::new(), regions, Vec::new(), op.loc);
         Ok(())
     }
 

@@ -1,0 +1,93 @@
+//! `receive`: waits for the next stage of a channel. Only `assign_roles` makes it.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::{Elem, SharedType, Type};
+use crate::layout::SharedLayout;
+
+/// Nothing -> the tile: in registers before layouts are assigned, in shared memory after.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Receive {
+    /// The channel.
+    pub channel: usize,
+    /// The element type.
+    pub elem: Elem,
+    /// The place of each element in a stage.
+    pub layout: SharedLayout,
+    /// The number of stages.
+    pub stages: usize,
+    /// Whether the result is in shared memory.
+    pub placed: bool,
+}
+
+impl TileOp for Receive {
+    fn name(&self) -> &'static str {
+        "receive"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![
+            ("channel", Attr::Int(self.channel as i64)),
+            ("elem", Attr::Elem(self.elem)),
+            ("layout", Attr::Shared(self.layout.clone())),
+            ("stages", Attr::Int(self.stages as i64)),
+            ("placed", Attr::Bool(self.placed)),
+        ]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "receive").then(|| {
+            Ok(Self {
+                channel: attrs.index("channel")?,
+                elem: attrs.elem("elem")?,
+                layout: attrs.shared("layout")?,
+                stages: attrs.index("stages")?,
+                placed: attrs.flag("placed")?,
+            })
+        })
+    }
+    fn result_count(&self) -> usize {
+        1
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        super::rule::no_operands("receive", operands)?;
+        if self.stages == 0 {
+            return Err(OpError::new(Code::Structure, "a channel has at least one stage"));
+        }
+        let (elem, layout) = (self.elem, self.layout.clone());
+        Ok(vec![match self.placed {
+            true => Type::Shared(SharedType { elem, layout }),
+            false => Type::tile(elem, layout.shape),
+        }])
+    }
+    fn effects(&self) -> Effects {
+        Effects::Channel
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+/// The CPU runs kernels before their operations are divided into roles, and refuses others.
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Receive {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        _: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        unreachable!("the CPU refuses kernels with roles")
+    }
+}
+
+// ---- in PTX
+
+super::place::place_nothing!(Receive);
+
+impl super::lower::Lower for Receive {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.receive(id, self);
+    }
+}

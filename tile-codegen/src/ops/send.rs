@@ -1,0 +1,88 @@
+//! `send`: copies a tile of a tensor into the next stage of a channel, by bulk tensor copies. Only `assign_roles` makes it.
+
+use super::{Attr, AttrReader, Effects, TileOp};
+use crate::diag::{Code, OpError};
+use crate::ir::{Elem, Type};
+use crate::layout::SharedLayout;
+
+/// (tensor, index...) -> nothing. Indices count tiles; elements outside the tensor are zero.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Send {
+    /// The channel.
+    pub channel: usize,
+    /// The element type.
+    pub elem: Elem,
+    /// The place of each element in a stage.
+    pub layout: SharedLayout,
+    /// The number of stages.
+    pub stages: usize,
+}
+
+impl TileOp for Send {
+    fn name(&self) -> &'static str {
+        "send"
+    }
+    fn attrs(&self) -> Vec<(&'static str, Attr)> {
+        vec![
+            ("channel", Attr::Int(self.channel as i64)),
+            ("elem", Attr::Elem(self.elem)),
+            ("layout", Attr::Shared(self.layout.clone())),
+            ("stages", Attr::Int(self.stages as i64)),
+        ]
+    }
+    fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
+        (name == "send").then(|| {
+            Ok(Self {
+                channel: attrs.index("channel")?,
+                elem: attrs.elem("elem")?,
+                layout: attrs.shared("layout")?,
+                stages: attrs.index("stages")?,
+            })
+        })
+    }
+    fn result_count(&self) -> usize {
+        0
+    }
+    fn infer(&self, operands: &[Type]) -> Result<Vec<Type>, OpError> {
+        let [tensor, index @ ..] = operands else {
+            return Err(OpError::new(Code::Structure, "`send` takes a tensor and its index"));
+        };
+        let tensor = super::rule::tensor("send", tensor)?;
+        if tensor.elem != self.elem || tensor.rank != self.layout.shape.len() || index.len() != tensor.rank {
+            return Err(OpError::new(Code::Structure, "`send` copies a tile of the tensor's type and rank"));
+        }
+        Ok(Vec::new())
+    }
+    fn effects(&self) -> Effects {
+        Effects::Channel
+    }
+}
+
+// ---- in kernels
+
+// ---- on the CPU
+
+/// The CPU runs kernels before their operations are divided into roles, and refuses others.
+#[cfg(feature = "cpu")]
+impl super::eval::Eval for Send {
+    fn eval(
+        &self,
+        _: super::eval::EvalCx,
+        _: &mut super::eval::Operands<'_>,
+    ) -> Option<crate::cpu::TileValue> {
+        unreachable!("the CPU refuses kernels with roles")
+    }
+}
+
+// ---- in PTX
+
+super::place::place_nothing!(Send);
+
+impl super::lower::Lower for Send {
+    fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
+        0
+    }
+    fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
+        cx.send(id, self);
+    }
+}

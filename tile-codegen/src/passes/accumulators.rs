@@ -1,0 +1,127 @@
+//! Which products of warpgroups update their accumulator in its registers: an analysis that `insert_waits` and lowering
+//! share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ir::{Kernel, OpId, RegionId, ValueId};
+use crate::lower::wgmma::is_wide;
+use crate::ops::{Literal, OpKind};
+
+/// How accumulators live.
+#[derive(Clone, Debug, Default)]
+pub struct Accumulators {
+    /// Products whose accumulator nobody else uses, and which is made in the same region.
+    pub in_place: BTreeSet<OpId>,
+    /// Carried accumulators that start as zeros: arguments of a loop's region that the first product of the loop fills
+    /// instead of adding to, so that no register is written before.
+    pub lazy: BTreeSet<ValueId>,
+    /// Values in one set of registers have one representative.
+    same: BTreeMap<ValueId, ValueId>,
+}
+
+impl Accumulators {
+    /// Analyses a laid-out kernel.
+    pub fn of(kernel: &Kernel) -> Accumulators {
+        let mut uses: BTreeMap<ValueId, usize> = BTreeMap::new();
+        let mut home: BTreeMap<ValueId, RegionId> = BTreeMap::new();
+        let mut zeros: BTreeSet<ValueId> = BTreeSet::new();
+        collect(kernel, kernel.body, &mut uses, &mut home, &mut zeros);
+        let mut found = Accumulators::default();
+        let mut regions = vec![kernel.body];
+        while let Some(region) = regions.pop() {
+            for &id in &kernel.regions[region].ops {
+                let op = &kernel.ops[id];
+                regions.extend(&op.regions);
+                let own = |acc: &ValueId| uses.get(acc) == Some(&1) && home.get(acc) == Some(&region);
+                if is_wide(kernel, id) && own(&op.operands[2]) && !zeros.contains(&op.operands[2]) {
+                    found.in_place.insert(id);
+                    found.join(op.results[0], op.operands[2]);
+                }
+            }
+        }
+        found.join_loops(kernel);
+        found.find_lazy(kernel, &zeros);
+        found
+    }
+
+    /// The value that stands for all in the same registers.
+    pub fn registers(&self, mut value: ValueId) -> ValueId {
+        while let Some(&next) = self.same.get(&value) {
+            value = next;
+        }
+        value
+    }
+
+    fn join(&mut self, a: ValueId, b: ValueId) {
+        let (a, b) = (self.registers(a), self.registers(b));
+        if a != b {
+            self.same.insert(a, b);
+        }
+    }
+
+    /// A carried value keeps its registers where every way round the loop yields what was made in them.
+    fn join_loops(&mut self, kernel: &Kernel) {
+        kernel.walk(|_, op| {
+            if let Some(args) = carried(kernel, op) {
+                for (&arg, &result) in args.iter().zip(&op.results) {
+                    self.join(result, arg);
+                }
+            }
+        });
+    }
+
+    fn find_lazy(&mut self, kernel: &Kernel, zeros: &BTreeSet<ValueId>) {
+        let mut lazy = BTreeSet::new();
+        kernel.walk(|_, op| {
+            let (OpKind::For(_), Some(args)) = (&op.kind, carried(kernel, op)) else { return };
+            let inits = &op.operands[op.operands.len() - args.len()..];
+            for (&arg, init) in args.iter().zip(inits) {
+                let body = &kernel.regions[op.regions[0]].ops;
+                let filled =
+                    body.iter().any(|id| self.in_place.contains(id) && kernel.ops[*id].operands[2] == arg);
+                if zeros.contains(init) && filled {
+                    lazy.insert(arg);
+                }
+            }
+        });
+        self.lazy = lazy;
+    }
+}
+
+/// The arguments of a loop's region that carry values.
+fn carried<'k>(kernel: &'k Kernel, op: &crate::ir::Op) -> Option<&'k [ValueId]> {
+    matches!(op.kind, OpKind::For(_) | OpKind::Loop(_)).then(|| {
+        let args = &kernel.regions[op.regions[0]].args;
+        &args[args.len() - op.results.len()..]
+    })
+}
+
+fn collect(
+    kernel: &Kernel,
+    region: RegionId,
+    uses: &mut BTreeMap<ValueId, usize>,
+    home: &mut BTreeMap<ValueId, RegionId>,
+    zeros: &mut BTreeSet<ValueId>,
+) {
+    home.extend(kernel.regions[region].args.iter().map(|&arg| (arg, region)));
+    for &id in &kernel.regions[region].ops {
+        let op = &kernel.ops[id];
+        for &operand in &op.operands {
+            *uses.entry(operand).or_default() += 1;
+        }
+        home.extend(op.results.iter().map(|&result| (result, region)));
+        let zero = match &op.kind {
+            OpKind::Constant(constant) => constant.value == Literal::float(0.0),
+            OpKind::BroadcastTo(_) | OpKind::Reshape(_) | OpKind::ConvertLayout(_) => {
+                zeros.contains(&op.operands[0])
+            }
+            _ => false,
+        };
+        if zero {
+            zeros.extend(&op.results);
+        }
+        for &inner in &op.regions {
+            collect(kernel, inner, uses, home, zeros);
+        }
+    }
+}

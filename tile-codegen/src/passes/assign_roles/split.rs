@@ -1,0 +1,128 @@
+//! A copy of the kernel's body for one role: what others own is left out, what they make is received.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bulk_layout;
+use super::partition::{Partition, fault};
+use crate::diag::Diagnostics;
+use crate::ir::{Kernel, LocId, OpId, Region, RegionId, ValueId};
+use crate::layout::SharedLayout;
+use crate::ops::control::Yield;
+use crate::ops::receive::Receive;
+use crate::ops::send::Send;
+use crate::ops::{Effects, OpKind, TileOp};
+
+struct Copier<'a> {
+    kernel: &'a mut Kernel,
+    partition: &'a Partition,
+    channels: &'a BTreeMap<OpId, usize>,
+    needed: &'a BTreeSet<usize>,
+    role: usize,
+    values: BTreeMap<ValueId, ValueId>,
+}
+
+/// Copies the body for `role`; it sends to the channels `needed` that it owns.
+pub(super) fn copy_for_role(
+    kernel: &mut Kernel,
+    partition: &Partition,
+    channels: &BTreeMap<OpId, usize>,
+    needed: &BTreeSet<usize>,
+    role: usize,
+) -> Result<RegionId, Diagnostics> {
+    let body = kernel.body;
+    let mut copier = Copier { kernel, partition, channels, needed, role, values: BTreeMap::new() };
+    let region = copier.region(body)?;
+    let end = copier.kernel.new_op(Yield.into(), Vec::new(), Vec::new(), LocId::default());
+    copier.kernel.regions[region].ops.push(end);
+    Ok(region)
+}
+
+impl Copier<'_> {
+    fn region(&mut self, old: RegionId) -> Result<RegionId, Diagnostics> {
+        let Region { args, ops } = self.kernel.regions[old].clone();
+        let args = args.into_iter().map(|arg| self.fresh(arg)).collect();
+        let mut copies = Vec::new();
+        for id in ops {
+            self.op(id, &mut copies)?;
+        }
+        Ok(self.kernel.regions.push(Region { args, ops: copies }))
+    }
+
+    fn fresh(&mut self, old: ValueId) -> ValueId {
+        let ty = self.kernel.ty(old).clone();
+        let new = self.kernel.new_value(ty);
+        self.values.insert(old, new);
+        new
+    }
+
+    fn op(&mut self, id: OpId, copies: &mut Vec<OpId>) -> Result<(), Diagnostics> {
+        let owner = self.partition.owner.get(&id).copied();
+        let stores = self.kernel.ops[id].kind.effects() == Effects::WritesGlobal;
+        match owner {
+            None if stores => Err(fault("a store has no role")),
+            None => self.copy(id, copies),
+            Some(owner) if stores => match owner == self.role {
+                true => self.copy(id, copies),
+                false => Ok(()),
+            },
+            Some(owner) => {
+                let layout = self.channel_layout(id)?;
+                if owner == self.role && self.needed.contains(&self.channels[&id]) {
+                    self.send(id, layout.clone(), copies);
+                }
+                self.receive(id, layout, copies);
+                Ok(())
+            }
+        }
+    }
+
+    fn copy(&mut self, id: OpId, copies: &mut Vec<OpId>) -> Result<(), Diagnostics> {
+        let op = self.kernel.ops[id].clone();
+        let mut regions = Vec::new();
+        for &region in &op.regions {
+            regions.push(self.region(region)?);
+        }
+        let operands = self.mapped(&op.operands);
+        let types = op.results.iter().map(|&r| self.kernel.ty(r).clone()).collect();
+        let new = self.kernel.new_op(op.kind, operands, types, op.loc);
+        self.kernel.ops[new].regions = regions;
+        for (&old, &result) in op.results.iter().zip(&self.kernel.ops[new].results.clone()) {
+            self.values.insert(old, result);
+        }
+        copies.push(new);
+        Ok(())
+    }
+
+    /// The copies of values; parameters stand for themselves.
+    fn mapped(&self, values: &[ValueId]) -> Vec<ValueId> {
+        values.iter().map(|v| *self.values.get(v).unwrap_or(v)).collect()
+    }
+
+    fn channel_layout(&self, id: OpId) -> Result<SharedLayout, Diagnostics> {
+        let name = self.kernel.ops[id].kind.name();
+        bulk_layout(self.kernel, id).ok_or_else(|| fault(format!("the result of `{name}` cannot cross roles")))
+    }
+
+    fn send(&mut self, id: OpId, layout: SharedLayout, copies: &mut Vec<OpId>) {
+        let op = self.kernel.ops[id].clone();
+        let elem = self.kernel.tile(op.results[0]).elem;
+        let send = Send { channel: self.channels[&id], elem, layout, stages: self.stages(id) };
+        let operands = self.mapped(&op.operands);
+        copies.push(self.kernel.new_op(send.into(), operands, Vec::new(), op.loc));
+    }
+
+    fn receive(&mut self, id: OpId, layout: SharedLayout, copies: &mut Vec<OpId>) {
+        let op = self.kernel.ops[id].clone();
+        let ty = self.kernel.ty(op.results[0]).clone();
+        let elem = self.kernel.tile(op.results[0]).elem;
+        let (channel, stages) = (self.channels[&id], self.stages(id));
+        let kind: OpKind = Receive { channel, elem, layout, stages, placed: false }.into();
+        let new = self.kernel.new_op(kind, Vec::new(), vec![ty], op.loc);
+        self.values.insert(op.results[0], self.kernel.ops[new].results[0]);
+        copies.push(new);
+    }
+
+    fn stages(&self, id: OpId) -> usize {
+        self.partition.stages.get(&id).copied().unwrap_or(2)
+    }
+}
