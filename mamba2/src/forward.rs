@@ -63,7 +63,7 @@ pub struct Outputs<T> {
 /// If shapes or devices do not fit each other, before anything runs; or if the device fails.
 pub fn forward<T: Value>(inputs: &Inputs<'_, T>, options: &Options) -> Result<Outputs<T>> {
     let shape = check(inputs)?;
-    let plan = Plan::new::<T>(shape, options.chunk)?;
+    let plan = Plan::new::<T>(shape, options.chunk, tile_runtime::target_of(inputs.x.device()))?;
     let mut pass = Pass::new(inputs, shape, plan)?;
     let stream = match &options.stream {
         Some(stream) => stream.clone(),
@@ -78,8 +78,10 @@ pub fn forward<T: Value>(inputs: &Inputs<'_, T>, options: &Options) -> Result<Ou
     Ok(Outputs { y: pass.y, final_states: pass.final_states })
 }
 
-/// The products keep their accumulators in registers; none may spill.
-const ALL_REGISTERS: Config = Config { num_warps: None, occupancy: Some(1) };
+/// The products keep their accumulators in registers, as many as so many blocks leave; none may spill.
+fn occupancy(blocks: u32) -> Config {
+    Config { occupancy: Some(blocks), ..Config::default() }
+}
 
 /// Everything that the three kernels read and write.
 pub(crate) struct Pass<'a, T> {
@@ -144,7 +146,7 @@ impl<'a, T: Value> Pass<'a, T> {
             state_head_dim,
             state_state,
         );
-        (launch.config(ALL_REGISTERS), grid)
+        (launch.config(occupancy(self.plan.state_occupancy)), grid)
     }
 
     pub(crate) fn compute_out(&mut self) -> (Launch<'_>, [usize; 3]) {
@@ -167,7 +169,7 @@ impl<'a, T: Value> Pass<'a, T> {
             out_state,
             state.div_ceil(out_state),
         );
-        (launch.config(ALL_REGISTERS), grid)
+        (launch.config(occupancy(self.plan.out_occupancy)), grid)
     }
 }
 

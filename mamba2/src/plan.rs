@@ -1,6 +1,6 @@
 //! Block sizes: how the kernels cut a problem, by element type and shape.
 
-use tile_runtime::Element;
+use tile_runtime::{Element, Target};
 
 use crate::error::{Error, Result};
 use crate::problem::Shape;
@@ -24,6 +24,10 @@ pub(crate) struct Plan {
     pub(crate) out_head_dim: usize,
     /// States in one product of `compute_out`.
     pub(crate) out_state: usize,
+    /// Blocks of `fwd_pass_state` that share a multiprocessor.
+    pub(crate) state_occupancy: u32,
+    /// Blocks of `compute_out` that share a multiprocessor.
+    pub(crate) out_occupancy: u32,
 }
 
 /// The chunk length when none is asked for.
@@ -42,7 +46,11 @@ impl Plan {
     ///
     /// # Errors
     /// If the chunk is not a power of two from 16 to 256.
-    pub(crate) fn new<T: Element>(shape: Shape, chunk: Option<usize>) -> Result<Plan> {
+    pub(crate) fn new<T: Element>(
+        shape: Shape,
+        chunk: Option<usize>,
+        target: Option<Target>,
+    ) -> Result<Plan> {
         let chunk = chunk.unwrap_or_else(|| default_chunk(shape));
         if !chunk.is_power_of_two() || !(16..=256).contains(&chunk) {
             return Err(Error::Argument {
@@ -54,7 +62,8 @@ impl Plan {
         // f32 operands take twice the shared memory. The sizes were the fastest of those tried on an H200 for the
         // published layer sizes.
         let wide = T::TYPE.bytes() == 4;
-        Ok(Plan {
+        let warpgroups = !wide && target.is_some_and(|target| target.warpgroups);
+        let plan = Plan {
             chunk,
             block_heads: shape.heads.next_power_of_two().clamp(1, 8),
             state_tokens: if wide || chunk > 128 { chunk.min(64) } else { chunk },
@@ -63,6 +72,20 @@ impl Plan {
             out_tokens: chunk.min(if shape.state > 128 { 32 } else { 64 }),
             out_head_dim: tile(shape.head_dim, 64),
             out_state: tile(shape.state, if wide { 32 } else { 128 }),
-        })
+            state_occupancy: 1,
+            out_occupancy: 1,
+        };
+        Ok(if warpgroups { plan.for_warpgroups(shape) } else { plan })
+    }
+
+    /// A warpgroup multiplies 64 rows at least, and tiles come through shared memory.
+    fn for_warpgroups(self, shape: Shape) -> Plan {
+        Plan {
+            state_state: self.state_state.max(64),
+            state_tokens: self.chunk.min(128),
+            out_tokens: self.chunk.min(64),
+            out_occupancy: 2,
+            ..self
+        }
     }
 }

@@ -28,7 +28,7 @@ pub fn show(
     chunk: Option<usize>,
 ) -> Result<String> {
     let target = target_named(target)?;
-    with_launch(kernel, shape, dtype, chunk, |launch| text(&launch, &target, stage))
+    with_launch(kernel, &target, shape, dtype, chunk, |launch| text(&launch, &target, stage))
 }
 
 /// The time from the staged kernel to its PTX, as the median of `repeats` compilations.
@@ -44,7 +44,7 @@ pub fn compile_time(
     repeats: usize,
 ) -> Result<Duration> {
     let target = target_named(target)?;
-    with_launch(kernel, shape, dtype, chunk, |launch| {
+    with_launch(kernel, &target, shape, dtype, chunk, |launch| {
         launch.ptx(&target)?;
         let staged = launch.stage()?;
         let mut times = Vec::new();
@@ -69,21 +69,23 @@ fn target_named(name: &str) -> Result<Target> {
 
 fn with_launch<R>(
     kernel: &str,
+    target: &Target,
     shape: Shape,
     dtype: Dtype,
     chunk: Option<usize>,
     work: impl FnOnce(Launch<'_>) -> Result<R>,
 ) -> Result<R> {
     match dtype {
-        Dtype::F32 => with_launch_of::<f32, R>(kernel, shape, chunk, work),
-        Dtype::F16 => with_launch_of::<f16, R>(kernel, shape, chunk, work),
-        Dtype::BF16 => with_launch_of::<bf16, R>(kernel, shape, chunk, work),
+        Dtype::F32 => with_launch_of::<f32, R>(kernel, target, shape, chunk, work),
+        Dtype::F16 => with_launch_of::<f16, R>(kernel, target, shape, chunk, work),
+        Dtype::BF16 => with_launch_of::<bf16, R>(kernel, target, shape, chunk, work),
     }
 }
 
 /// A launch on tensors of the meta device.
 fn with_launch_of<T: Value, R>(
     kernel: &str,
+    target: &Target,
     shape: Shape,
     chunk: Option<usize>,
     work: impl FnOnce(Launch<'_>) -> Result<R>,
@@ -95,7 +97,7 @@ fn with_launch_of<T: Value, R>(
     let b = DeviceTensor::<T>::meta(&[batch, tokens, groups, state])?;
     let inputs =
         Inputs { x: &x, dt: &dt, a: &per_head, b: &b, c: &b, d: Some(&per_head), initial_states: None };
-    let mut pass = Pass::new(&inputs, shape, Plan::new::<T>(shape, chunk)?)?;
+    let mut pass = Pass::new(&inputs, shape, Plan::new::<T>(shape, chunk, Some(*target))?)?;
     let (launch, _): (Launch<'_>, _) = match kernel {
         "chunk_cumsum" => pass.chunk_cumsum(),
         "fwd_pass_state" => pass.fwd_pass_state(),

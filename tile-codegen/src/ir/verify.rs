@@ -171,7 +171,9 @@ impl<'k> Verifier<'k> {
         if op.kind.is_terminator() && (!last || self.frames.is_empty()) {
             self.op_fault(op, "a terminator stands at the end of a region inside the kernel's body only");
         }
-        if matches!(op.kind, OpKind::Constant(_)) && self.frames.iter().any(|f| !matches!(f.op.kind, OpKind::Roles(_))) {
+        if matches!(op.kind, OpKind::Constant(_))
+            && self.frames.iter().any(|f| !matches!(f.op.kind, OpKind::Roles(_)))
+        {
             self.op_fault(op, "constants live in the entry region, or that of a role");
         }
         if op.kind.is_terminator() && self.frames.is_empty() {
@@ -205,10 +207,8 @@ impl<'k> Verifier<'k> {
                 self.op_fault(op, format!("{name} {where_}"));
             }
             let ty = self.kernel.ty(value);
-            let takes_tensor = matches!(
-                op.kind,
-                OpKind::Load(_) | OpKind::Store(_) | OpKind::Extent(_) | OpKind::Send(_)
-            );
+            let takes_tensor =
+                matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Extent(_) | OpKind::Send(_));
             if ty.as_tensor().is_some() && !takes_tensor {
                 known = false;
                 self.op_fault(

@@ -138,11 +138,8 @@ impl LowerCx<'_> {
             op.operands[1..].iter().zip(&send.layout.shape).map(|(&i, &n)| self.coordinate(i, n)).collect();
         let stage = self.stage_address(send.channel, cursor.stage);
         for corner in corners(&map, &send.layout.shape) {
-            let coords: Vec<Operand> = map
-                .axes
-                .iter()
-                .map(|&axis| self.f.add_s32(starts[axis], corner[axis] as i64))
-                .collect();
+            let coords: Vec<Operand> =
+                map.axes.iter().map(|&axis| self.f.add_s32(starts[axis], corner[axis] as i64)).collect();
             let flat = corner.iter().zip(&send.layout.shape).fold(0, |flat, (c, n)| flat * n + c);
             let dst = Addr::reg(stage, i64::from(send.layout.offset(flat as u32)));
             self.f.tensor_load(dst, address, &coords, full);

@@ -161,8 +161,7 @@ fn turned(shared: &SharedLayout, straight: bool) -> SharedLayout {
 /// Whether a product is done by warpgroups: an operand of 16 bits is in shared memory.
 pub(crate) fn is_wide(kernel: &crate::ir::Kernel, id: OpId) -> bool {
     let op = &kernel.ops[id];
-    let narrow = |v: &ValueId| {
-        kernel.ty(*v).as_shared().is_some_and(|s| matches!(s.elem, Elem::F16 | Elem::BF16))
-    };
+    let narrow =
+        |v: &ValueId| kernel.ty(*v).as_shared().is_some_and(|s| matches!(s.elem, Elem::F16 | Elem::BF16));
     matches!(op.kind, OpKind::Mma(_)) && op.operands[..2].iter().any(narrow)
 }

@@ -2,7 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::OpError;
-use crate::ir::{Type};
+use crate::ir::Type;
 
 /// Nothing -> nothing: the oldest stage that was received and not yet released.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

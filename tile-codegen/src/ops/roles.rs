@@ -2,7 +2,7 @@
 
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::OpError;
-use crate::ir::{Type};
+use crate::ir::Type;
 
 /// Nothing -> nothing, one region for each role. Channels carry what one role makes for another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -100,11 +100,8 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
     let mut placed: Vec<(u32, &Buffer)> = Vec::new();
     for buffer in &live.buffers {
         let mut offset = 0;
-        let mut others: Vec<(u32, u32)> = placed
-            .iter()
-            .filter(|(_, b)| b.meets(buffer))
-            .map(|(o, b)| (*o, o + b.bytes))
-            .collect();
+        let mut others: Vec<(u32, u32)> =
+            placed.iter().filter(|(_, b)| b.meets(buffer)).map(|(o, b)| (*o, o + b.bytes)).collect();
         others.sort_unstable();
         for (start, end) in others {
             if offset + buffer.bytes <= start {
@@ -211,8 +208,10 @@ impl Liveness<'_> {
                     if self.carried.contains(&op.operands[0]) {
                         self.carried.insert(result);
                     }
-                } else if let (OpKind::Receive(receive), Type::Shared(t)) = (&op.kind, self.kernel.ty(result)) {
-                    let buffer = self.receive(receive.channel, receive.stages, t.layout.bytes, t.layout.align());
+                } else if let (OpKind::Receive(receive), Type::Shared(t)) = (&op.kind, self.kernel.ty(result))
+                {
+                    let buffer =
+                        self.receive(receive.channel, receive.stages, t.layout.bytes, t.layout.align());
                     self.buffers[buffer].last = self.position;
                     self.at.insert(result, (buffer, 0));
                     self.carried.insert(result);

@@ -21,7 +21,8 @@ pub const TARGETS: [Target; 2] = [Target::SM_80, Target::SM_90A];
 impl Target {
     /// Every NVIDIA GPU of compute capability 8.0 or higher: `mma.sync`, `ldmatrix`. Blocks stay within the 99 KiB of
     /// shared memory that all of them have.
-    pub const SM_80: Target = Target { name: "sm_80", sm: Sm::SM_80, max_shared_bytes: 99 * 1024, warpgroups: false };
+    pub const SM_80: Target =
+        Target { name: "sm_80", sm: Sm::SM_80, max_shared_bytes: 99 * 1024, warpgroups: false };
 
     /// Hopper: H100 and H200. `wgmma`, bulk tensor copies, mbarriers, 227 KiB of shared memory for a block.
     pub const SM_90A: Target =
