@@ -16,7 +16,7 @@ use crate::launch_grid::Grid;
 use crate::specialisations;
 use crate::specialize::Specialised;
 use crate::stream::Stream;
-use crate::{launch_check, launch_cpu, launch_cuda, launch_ptx};
+use crate::{launch_check, launch_cpu, launch_cuda, launch_ptx, tensor_maps};
 
 /// A kernel with its arguments: what calling a `#[tile_kernel]` function gives.
 ///
@@ -104,15 +104,16 @@ impl Launch<'_> {
                 stream.submit(&self.uses(), || launch_cpu::run(self.info.name, program, &self.args, grid))
             }
             DeviceKind::Cuda { .. } => {
-                // One target suits every GPU that can be opened.
-                let target = self.target.unwrap_or(Target::SM_80);
-                let loaded = kernel.load(&device, &target, &self.config)?;
+                let target = self.target.or_else(|| crate::target_of(&device)).unwrap_or(Target::SM_80);
+                let config = self.reachable_config(&kernel, &target)?;
+                let loaded = kernel.load(&device, &target, &config)?;
                 stream.submit(&self.uses(), || launch_cuda::queue(&loaded, &self.args, grid, &stream))
             }
             DeviceKind::PtxExecutor { target } => {
                 let Kind::Executor(executor) = device.inner() else { unreachable!("of this kind") };
                 let target = self.target.as_ref().unwrap_or(&target);
-                kernel.execute(target, &self.config, |compiled, program| {
+                let config = self.reachable_config(&kernel, target)?;
+                kernel.execute(target, &config, |compiled, program| {
                     let run = launch_ptx::LaunchPtx {
                         name: self.info.name,
                         device: &device,
@@ -128,6 +129,17 @@ impl Launch<'_> {
             }
             DeviceKind::Meta => unreachable!("refused above"),
         }
+    }
+
+    /// The configuration, without bulk tensor copies if these arguments are beyond them.
+    fn reachable_config(&self, kernel: &Specialised, target: &Target) -> Result<Config> {
+        let without = Config { allow_tma: Some(false), ..self.config };
+        if !target.warpgroups || self.config == without {
+            return Ok(self.config);
+        }
+        let compiled = kernel.compile(target, &self.config)?;
+        let args: Vec<_> = self.args.runtime().map(|arg| &arg.value).collect();
+        Ok(if tensor_maps::reachable(&compiled, &args) { self.config } else { without })
     }
 
     /// The kernel's tile IR for these arguments, with the lines of source that it stands for. Tensors of the meta

@@ -6,9 +6,11 @@ use smallvec::SmallVec;
 use tile_codegen::lower::Slot;
 
 use crate::args::{ArgList, ArgValue, TensorArg};
+use crate::cuda::EncodedTensorMap;
 use crate::error::Result;
 use crate::specialize::Loaded;
 use crate::stream::Stream;
+use crate::tensor_maps;
 
 /// Queues the kernel on `stream`; to be called inside [`Stream::submit`] with the tensors among its uses.
 ///
@@ -20,8 +22,21 @@ pub(crate) fn queue(loaded: &Loaded, args: &ArgList<'_>, grid: [u32; 3], stream:
     // CUDA hosts are little-endian: a parameter of fewer than 8 bytes is the beginning of its word.
     let mut words: SmallVec<[u64; 64]> =
         compiled.slots.iter().map(|&slot| word(slot, &runtime, grid)).collect();
+    let mut maps: SmallVec<[EncodedTensorMap; 8]> = SmallVec::new();
+    for plan in &compiled.maps {
+        let map = tensor_maps::describe(plan, &runtime, address(&runtime, plan.param));
+        maps.push(loaded.maps.encode(&loaded.device, map)?);
+    }
+    let pointer = |(slot, word): (&Slot, &mut u64)| match *slot {
+        Slot::Map { map } => std::ptr::from_mut(&mut maps[map]).cast(),
+        Slot::Pointer { .. }
+        | Slot::Extent { .. }
+        | Slot::Stride { .. }
+        | Slot::Scalar { .. }
+        | Slot::Blocks { .. } => std::ptr::from_mut(word).cast(),
+    };
     let mut pointers: SmallVec<[*mut c_void; 64]> =
-        words.iter_mut().map(|word| std::ptr::from_mut(word).cast()).collect();
+        compiled.slots.iter().zip(words.iter_mut()).map(pointer).collect();
     let blocks: u32 = grid.iter().product();
     let (threads, shared) = (compiled.threads, compiled.shared_bytes);
     // SAFETY: there is one pointer for each parameter that the kernel was compiled with, to a value of at least its
@@ -33,9 +48,7 @@ pub(crate) fn queue(loaded: &Loaded, args: &ArgList<'_>, grid: [u32; 3], stream:
 /// The value of one parameter.
 fn word(slot: Slot, args: &[&ArgValue<'_>], grid: [u32; 3]) -> u64 {
     match slot {
-        Slot::Pointer { param } => {
-            tensor(args, param).tensor.device_address().expect("the arguments are on a GPU")
-        }
+        Slot::Pointer { param } => address(args, param),
         Slot::Extent { param, axis } => tensor(args, param).tensor.shape()[axis] as u64,
         Slot::Stride { param, axis } => {
             let tensor = tensor(args, param).tensor;
@@ -48,8 +61,13 @@ fn word(slot: Slot, args: &[&ArgValue<'_>], grid: [u32; 3]) -> u64 {
             }
         },
         Slot::Blocks { axis } => u64::from(grid[axis]),
-        Slot::Map { .. } => unreachable!(),
+        // It is passed in place.
+        Slot::Map { .. } => 0,
     }
+}
+
+fn address(args: &[&ArgValue<'_>], param: usize) -> u64 {
+    tensor(args, param).tensor.device_address().expect("the arguments are on a GPU")
 }
 
 fn tensor<'a>(args: &[&ArgValue<'a>], param: usize) -> TensorArg<'a> {

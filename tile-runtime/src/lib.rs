@@ -30,6 +30,7 @@ mod stream;
 mod strided;
 mod tensor;
 mod tensor_any;
+mod tensor_maps;
 pub mod testing;
 
 pub use args::ConstKey;
@@ -60,11 +61,14 @@ pub use tile_codegen::ir::Elem;
 pub use tile_codegen::target::Target;
 pub use tile_macros::{tile_fn, tile_kernel};
 
-/// The target that kernels are compiled for on a device; none on the CPU and the meta device. One target serves every
-/// GPU that can be opened.
+/// The target that kernels are compiled for on a device; none on the CPU and the meta device: `sm_90a` on an H100 or H200,
+/// `sm_80` on every other GPU that can be opened.
 pub fn target_of(device: &Device) -> Option<Target> {
     match device.kind() {
-        DeviceKind::Cuda { .. } => Some(Target::SM_80),
+        DeviceKind::Cuda { .. } => Some(match device.compute_capability() {
+            Some((9, 0)) => Target::SM_90A,
+            Some(_) | None => Target::SM_80,
+        }),
         DeviceKind::PtxExecutor { target } => Some(target),
         DeviceKind::Cpu | DeviceKind::Meta => None,
     }

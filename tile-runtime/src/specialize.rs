@@ -16,6 +16,7 @@ use crate::args::{Arg, KernelInfo, StageArgs};
 use crate::cuda::{Function, Module};
 use crate::device::Device;
 use crate::error::{Error, KernelError, Result};
+use crate::tensor_maps::EncodedMaps;
 
 /// A specialised kernel. What is made of it for devices stays with it.
 pub(crate) struct Specialised {
@@ -41,11 +42,12 @@ struct Executable {
 /// The kernel in the memory of one GPU.
 #[derive(Clone)]
 pub(crate) struct Loaded {
-    device: Device,
+    pub(crate) device: Device,
     target: Target,
     config: Config,
     pub(crate) function: Arc<Function>,
     pub(crate) compiled: Arc<Compiled>,
+    pub(crate) maps: Arc<EncodedMaps>,
 }
 
 impl Specialised {
@@ -153,7 +155,8 @@ impl Specialised {
         let name =
             format!("{} for {}, {} threads{}", self.name, target.name, compiled.threads, describe(config));
         let function = Module::load_ptx(device, &compiled.ptx, &name)?.function(&compiled.entry)?;
-        let loaded = Loaded { device: device.clone(), target: *target, config: *config, function, compiled };
+        let (device, maps) = (device.clone(), Arc::default());
+        let loaded = Loaded { device, target: *target, config: *config, function, compiled, maps };
         self.loaded.write().unwrap_or_else(PoisonError::into_inner).push(loaded.clone());
         Ok(loaded)
     }
