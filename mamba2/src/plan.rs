@@ -36,6 +36,9 @@ pub fn default_chunk(shape: Shape) -> usize {
     shape.tokens.next_power_of_two().clamp(16, 128)
 }
 
+/// Multiprocessors of an H100 or H200.
+const MULTIPROCESSORS: usize = 132;
+
 /// Tiles of an axis: the next power of two, within what tensor cores take and what fits on chip.
 fn tile(size: usize, most: usize) -> usize {
     size.next_power_of_two().clamp(16, most)
@@ -80,8 +83,15 @@ impl Plan {
 
     /// A warpgroup multiplies 64 rows at least, and tiles come through shared memory.
     fn for_warpgroups(self, shape: Shape) -> Plan {
+        let state_state = self.state_state.max(64);
+        let sequences = shape.batch * shape.heads * shape.state.div_ceil(state_state);
+        let whole = sequences * shape.head_dim.div_ceil(self.state_head_dim);
+        // Chunks follow each other, so that blocks are few: narrower tiles occupy more of the GPU.
+        let state_head_dim =
+            if whole < MULTIPROCESSORS { self.state_head_dim.min(32) } else { self.state_head_dim };
         Plan {
-            state_state: self.state_state.max(64),
+            state_state,
+            state_head_dim,
             state_tokens: self.chunk.min(128),
             out_tokens: self.chunk.min(64),
             out_occupancy: 2,

@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 use tile_codegen::lower::Slot;
 
 use crate::args::{ArgList, ArgValue, TensorArg};
-use crate::cuda::EncodedTensorMap;
 use crate::error::Result;
 use crate::specialize::Loaded;
 use crate::stream::Stream;
@@ -22,11 +21,7 @@ pub(crate) fn queue(loaded: &Loaded, args: &ArgList<'_>, grid: [u32; 3], stream:
     // CUDA hosts are little-endian: a parameter of fewer than 8 bytes is the beginning of its word.
     let mut words: SmallVec<[u64; 64]> =
         compiled.slots.iter().map(|&slot| word(slot, &runtime, grid)).collect();
-    let mut maps: SmallVec<[EncodedTensorMap; 8]> = SmallVec::new();
-    for plan in &compiled.maps {
-        let map = tensor_maps::describe(plan, &runtime, address(&runtime, plan.param));
-        maps.push(loaded.maps.encode(&loaded.device, map)?);
-    }
+    let mut maps = tensor_maps::encode(loaded, &runtime)?;
     let pointer = |(slot, word): (&Slot, &mut u64)| match *slot {
         Slot::Map { map } => std::ptr::from_mut(&mut maps[map]).cast(),
         Slot::Pointer { .. }

@@ -13,10 +13,9 @@ use tile_codegen::simt;
 use tile_codegen::target::Target;
 
 use crate::args::{Arg, KernelInfo, StageArgs};
-use crate::cuda::{Function, Module};
+use crate::cuda::{Function, Module, RecentMaps};
 use crate::device::Device;
 use crate::error::{Error, KernelError, Result};
-use crate::tensor_maps::EncodedMaps;
 
 /// A specialised kernel. What is made of it for devices stays with it.
 pub(crate) struct Specialised {
@@ -47,7 +46,7 @@ pub(crate) struct Loaded {
     config: Config,
     pub(crate) function: Arc<Function>,
     pub(crate) compiled: Arc<Compiled>,
-    pub(crate) maps: Arc<EncodedMaps>,
+    pub(crate) maps: Arc<RecentMaps>,
 }
 
 impl Specialised {
@@ -155,7 +154,8 @@ impl Specialised {
         let name =
             format!("{} for {}, {} threads{}", self.name, target.name, compiled.threads, describe(config));
         let function = Module::load_ptx(device, &compiled.ptx, &name)?.function(&compiled.entry)?;
-        let (device, maps) = (device.clone(), Arc::default());
+        let maps = Arc::new(RecentMaps::new(compiled.maps.len()));
+        let device = device.clone();
         let loaded = Loaded { device, target: *target, config: *config, function, compiled, maps };
         self.loaded.write().unwrap_or_else(PoisonError::into_inner).push(loaded.clone());
         Ok(loaded)

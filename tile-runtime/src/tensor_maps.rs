@@ -1,52 +1,49 @@
-//! The tensor maps of a launch: described from its arguments, encoded by the driver, and kept for the next launch.
+//! The tensor maps of a launch, described from its arguments.
 
-use std::sync::{Mutex, PoisonError};
-
+use smallvec::SmallVec;
 use tile_codegen::compile::Compiled;
 use tile_codegen::lower::channels::MapPlan;
 use tile_codegen::simt::TensorMap;
 
-use crate::args::ArgValue;
-use crate::cuda::{EncodedTensorMap, TensorMapSpec};
-use crate::device::Device;
+use crate::args::{ArgValue, TensorArg};
+use crate::cuda::{EncodedTensorMap, L2Promotion, TensorMapSpec};
 use crate::error::Result;
+use crate::specialize::Loaded;
 
-/// Maps that are kept for one kernel. A launch with other tensors takes the place of the oldest.
-const KEPT: usize = 64;
-
-/// Encoded maps, the oldest first.
-#[derive(Default)]
-pub(crate) struct EncodedMaps {
-    list: Mutex<Vec<(TensorMap, EncodedTensorMap)>>,
+/// The encoded maps of a launch, in the order of the kernel's maps; those of recent launches are not encoded again.
+///
+/// # Errors
+/// As [`TensorMapSpec::encode`].
+pub(crate) fn encode(loaded: &Loaded, args: &[&ArgValue<'_>]) -> Result<SmallVec<[EncodedTensorMap; 8]>> {
+    let mut maps = SmallVec::new();
+    for (i, plan) in loaded.compiled.maps.iter().enumerate() {
+        let tensor = argument(plan, args).tensor;
+        let address = tensor.device_address().expect("the arguments are on a GPU");
+        let mut numbers: SmallVec<[u64; 16]> = SmallVec::from_slice(&[address]);
+        numbers.extend(tensor.shape().iter().map(|&extent| extent as u64));
+        numbers.extend(tensor.strides().iter().map(|stride| stride.cast_unsigned()));
+        maps.push(loaded.maps.get(i, &numbers, || {
+            let map = describe(plan, args, address);
+            TensorMapSpec { l2: L2Promotion::Bytes128, ..TensorMapSpec::new(map) }.encode(&loaded.device)
+        })?);
+    }
+    Ok(maps)
 }
 
-impl EncodedMaps {
-    /// The map as the driver encodes it.
-    ///
-    /// # Errors
-    /// As [`TensorMapSpec::encode`].
-    pub(crate) fn encode(&self, device: &Device, map: TensorMap) -> Result<EncodedTensorMap> {
-        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = list.iter().find(|(known, _)| *known == map) {
-            return Ok(*known);
+fn argument<'a>(plan: &MapPlan, args: &[&ArgValue<'a>]) -> TensorArg<'a> {
+    match args[plan.param] {
+        ArgValue::Tensor(arg) => *arg,
+        ArgValue::Scalar { .. } | ArgValue::Const(_) | ArgValue::Presence(_) => {
+            unreachable!("parameter {} was staged as a tensor", plan.param)
         }
-        let spec = TensorMapSpec { l2: crate::cuda::L2Promotion::Bytes128, ..TensorMapSpec::new(map) };
-        let encoded = spec.encode(device)?;
-        if list.len() == KEPT {
-            list.remove(0);
-        }
-        list.push((spec.map, encoded));
-        Ok(encoded)
     }
 }
 
 /// The map that a kernel asks for, of its argument at an address.
-pub(crate) fn describe(plan: &MapPlan, args: &[&ArgValue<'_>], address: u64) -> TensorMap {
-    let ArgValue::Tensor(arg) = args[plan.param] else {
-        unreachable!("parameter {} was staged as a tensor", plan.param)
-    };
-    let shape: Vec<u64> = arg.tensor.shape().iter().map(|&extent| extent as u64).collect();
-    TensorMap::of(plan, address, &shape, arg.tensor.strides())
+fn describe(plan: &MapPlan, args: &[&ArgValue<'_>], address: u64) -> TensorMap {
+    let tensor = argument(plan, args).tensor;
+    let shape: SmallVec<[u64; 5]> = tensor.shape().iter().map(|&extent| extent as u64).collect();
+    TensorMap::of(plan, address, &shape, tensor.strides())
 }
 
 /// Whether bulk tensor copies can address the arguments as the kernel wants: extents and strides are within the limits of

@@ -194,6 +194,17 @@ impl<'k> Compiler<'k> {
                 self.leave(op, innermost, false);
                 Ok(())
             }
+            OpKind::Roles(_)
+            | OpKind::Send(_)
+            | OpKind::Receive(_)
+            | OpKind::Release(_)
+            | OpKind::MmaWait(_)
+            | OpKind::ViewShared(_) => {
+                let message =
+                    format!("`{}` is of a kernel divided into roles, which a GPU runs", op.kind.name());
+                let fault = crate::diag::OpError::new(crate::diag::Code::Structure, message);
+                Err(ExecError::invalid(&self.kernel.name, &fault))
+            }
             // Blocks run one after the other on one thread: there is nobody to wait for.
             OpKind::Barrier(_) => Ok(()),
             kind => {

@@ -301,7 +301,9 @@ fn value_fault(kernel: &Kernel, value: &Value, warps: Option<usize>) -> Option<(
                 ));
             }
             let (found, expected) = (layout.num_warps(), warps?);
-            (found != expected && tile.rank() > 0)
+            // The warps of all roles together need be no power of two; parameters are known to all of them.
+            let roles = tile.rank() == 0 && !expected.is_power_of_two();
+            (found != expected && !roles)
                 .then(|| (Code::Structure, format!("its layout is for {found} warps, expected {expected}")))
         }
         (Stage::LaidOut, Type::Tensor(_) | Type::Shared(_) | Type::Error, Some(_)) => {

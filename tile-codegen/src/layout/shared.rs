@@ -91,7 +91,7 @@ impl SharedLayout {
         let offset = self.offset(flat);
         match self.swizzle {
             0 => offset,
-            width => offset ^ ((offset / LINE) & (width / CHUNK - 1)) * CHUNK,
+            width => offset ^ (((offset / LINE) & (width / CHUNK - 1)) * CHUNK),
         }
     }
 

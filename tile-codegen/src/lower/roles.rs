@@ -1,7 +1,6 @@
 //! Roles: each runs its own code on its own warps, and counts threads and barriers by itself.
 
-use super::channels::Channels;
-use super::{LowerCx, global, thread};
+use super::LowerCx;
 use crate::ir::OpId;
 use crate::ops::roles::Roles;
 use crate::ptx::{Cmp, Hopper, IntOp, SpecialReg, Ty};
@@ -85,9 +84,9 @@ impl LowerCx<'_> {
         let outer_crew = std::mem::replace(&mut self.crew, crew);
         let prologue = std::mem::take(&mut self.prologue);
         let loaded = std::mem::take(&mut self.loaded);
-        let thread = std::mem::replace(&mut self.thread, thread::ThreadRegs::default());
-        let global = std::mem::replace(&mut self.global, global::Cache::default());
-        let channels = std::mem::replace(&mut self.channels, Channels::default());
+        let thread = std::mem::take(&mut self.thread);
+        let global = std::mem::take(&mut self.global);
+        let channels = std::mem::take(&mut self.channels);
         lower(self);
         let body = self.f.kernel_mut().lines.split_off(start);
         let own = std::mem::replace(&mut self.prologue, prologue);

@@ -56,6 +56,16 @@ extent_align = [1], small = false }, %n: i32 #0) { warps = 2, stage = laid_out }
     exit
   }
   %32 = add %30, %0 : error
+  roles { warps = [4, 1], registers = [0, 0], single = [0, 1] } {
+    %33 = receive { channel = 0, elem = bf16, layout = #s0, stages = 2, placed = true } : shared<bf16, #s0>
+    %34 = view_shared %33 { layout = #s0 } : shared<bf16, #s0>
+    mma_wait { pending = 1 }
+    release { channel = 0, stages = 2, lagging = true }
+    yield
+  } {
+    send %x, %5, %5 { channel = 0, elem = bf16, layout = #s0, stages = 2 }
+    yield
+  }
 }
 ";
 

@@ -42,7 +42,7 @@ fn release(kernel: &mut Kernel, region: RegionId, receive: OpId, channel: usize,
     let last = ops.iter().rposition(|&op| reads(kernel, op, &views)).unwrap_or_else(|| at(receive));
     let async_readers =
         ops.iter().enumerate().filter(|&(_, &op)| is_wide(kernel, op) && uses(kernel, op, &views));
-    let last_async = async_readers.map(|(i, _)| i).last();
+    let last_async = async_readers.map(|(i, _)| i).next_back();
     let nested = ops.iter().any(|&op| !kernel.ops[op].regions.is_empty() && nested_product(kernel, op, &views));
     let insert = |index: usize, kind: OpKind, kernel: &mut Kernel| {
         let new = kernel.new_op(kind, Vec::new(), Vec::new(), loc);
