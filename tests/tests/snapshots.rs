@@ -1,4 +1,4 @@
-//! Snapshots: PTX for `sm_80`, tile IR after passes, and rendered diagnostics.
+//! Snapshots: PTX for `sm_80` and `sm_90a`, tile IR after passes, and rendered diagnostics.
 //!
 //! `cargo xtask bless` rewrites them after an intended change; `cargo xtask ptxas --check` assembles those of PTX.
 
@@ -15,6 +15,10 @@ fn mamba(kernel: &str, stage: &str, dtype: Dtype) -> String {
 fn ptx_of_mamba2() {
     for kernel in mamba2::KERNELS {
         insta::assert_snapshot!(format!("{kernel}_bf16_ptx"), mamba(kernel, "ptx", Dtype::BF16));
+    }
+    for kernel in ["fwd_pass_state", "compute_out"] {
+        let ptx = mamba2::show(kernel, "sm_90a", "ptx", SEED, Dtype::BF16, None).expect("the kernel compiles");
+        insta::assert_snapshot!(format!("{kernel}_bf16_sm_90a_ptx"), ptx);
     }
     insta::assert_snapshot!("fwd_pass_state_f32_ptx", mamba("fwd_pass_state", "ptx", Dtype::F32));
 }
@@ -47,6 +51,8 @@ fn ptx_of_small_kernels() {
     insta::assert_snapshot!("running_sum_ptx", ptx(running_sum(&x, &mut out)));
     let (x, y, mut out) = (meta(&[4096, 4096]), meta(&[4096, 4096]), meta(&[4096, 4096]));
     insta::assert_snapshot!("product_ptx", ptx(product(&x, &y, &mut out)));
+    let hopper = product(&x, &y, &mut out).ptx(&Target::SM_90A).expect("the kernel compiles");
+    insta::assert_snapshot!("product_sm_90a_ptx", hopper);
     let (x, mut out) = (meta(&[4096, 4096]), meta(&[4096, 4096]));
     insta::assert_snapshot!("transpose_ptx", ptx(transpose_tiles(&x, &mut out)));
     // Rows of 50 elements, 100 bytes apart: narrow loads, and padding.
