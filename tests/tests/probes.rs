@@ -104,14 +104,15 @@ fn names_are_unique() {
 #[test]
 fn another_bit_is_a_difference() {
     for probe in probes::all() {
-        let ours = probe.execute(0).unwrap_or_else(|report| panic!("{}: {report}", probe.name));
-        assert!(probe.differences(&ours, &ours).is_empty());
+        let ours = vec![0x11; probe.output];
+        assert!(probe.differences(&ours, &ours).is_empty(), "{}", probe.name);
+        let mut chip = ours.clone();
         for form in &probe.forms {
-            let mut chip = ours.clone();
             chip[form.offset + form.ty.bytes() as usize - 1] ^= 0x40;
-            let found = probe.differences(&ours, &chip);
-            let names: Vec<_> = found.iter().map(|difference| &difference.form).collect();
-            assert_eq!(names, [&form.name], "{}", probe.name);
         }
+        let found = probe.differences(&ours, &chip);
+        assert!(
+            found.iter().map(|difference| &difference.form).eq(probe.forms.iter().map(|form| &form.name))
+        );
     }
 }

@@ -68,7 +68,7 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 /// What the names of probes begin with that no GPU has run yet: their data are not asked for.
-pub const UNRECORDED: &[&str] = &["mbarrier/", "bulk/", "tensor/", "wgmma/", "descriptor/", "warpgroup/"];
+pub const UNRECORDED: &[&str] = &["tensor/", "wgmma/groups"];
 
 /// The entry of every probe's module; its parameters are the input, the output and the tensor maps.
 pub const ENTRY: &str = "probe";

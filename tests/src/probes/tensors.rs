@@ -1,5 +1,7 @@
 //! Bulk copies of boxes of tensors: ranks 1 to 5, every swizzle and element size, boxes partly and wholly outside.
 //!
+//! The innermost coordinate is a multiple of 16 bytes everywhere, as it is in kernels of the compiler.
+//!
 //! The tensor counts its elements, and gaps between its rows hold other numbers; shared memory holds other bytes before.
 
 use tile_codegen::ptx::{Addr, AddrBase, Coords, Hopper, Operand, Ty};
@@ -18,8 +20,12 @@ pub(super) fn probes() -> Vec<Probe> {
         for element in [1, 2, 4, 8] {
             let case = plane(swizzle, element);
             all.push(case.clone().load(DATA));
+            all.push(case.clone().outside().load(DATA));
             if element == 2 || element == 4 || matches!(swizzle, TensorSwizzle::None | TensorSwizzle::B128) {
-                all.push(case.store());
+                all.push(case.clone().store());
+            }
+            if element == 2 {
+                all.push(case.outside().store());
             }
         }
         for rank in [1, 3, 4, 5] {
@@ -45,21 +51,18 @@ struct Case {
     starts: Vec<Vec<i64>>,
 }
 
-/// Two dimensions: boxes inside, at odd places, over each edge, and outside.
+/// Elements in 16 bytes: what the innermost coordinate must be a multiple of.
+fn unit(element: u32) -> i64 {
+    i64::from(16 / element)
+}
+
+/// Two dimensions: boxes inside, at odd places, and over each edge.
 fn plane(swizzle: TensorSwizzle, element: u32) -> Case {
     let bytes = swizzle.span().unwrap_or(48) as u32;
     let width = bytes / element;
-    let (w, dims) = (i64::from(width), vec![u64::from(2 * width + 3), 20]);
-    let starts = vec![
-        vec![0, 0],
-        vec![3, 2],
-        vec![-5, -3],
-        vec![dims[0] as i64 - 1, 12],
-        vec![dims[0] as i64, 0],
-        vec![0, -16],
-        vec![1 - w, 19],
-        vec![w, 1 << 20],
-    ];
+    let (w, unit, dims) = (i64::from(width), unit(element), vec![u64::from(2 * width + 3), 20]);
+    let starts =
+        vec![vec![0, 0], vec![unit, 2], vec![-unit, -3], vec![2 * w, 12], vec![unit - w, 19], vec![w, 19]];
     Case::new("2d", element, dims, vec![width, 16], swizzle, starts)
 }
 
@@ -67,9 +70,9 @@ fn plane(swizzle: TensorSwizzle, element: u32) -> Case {
 fn solid(swizzle: TensorSwizzle, rank: usize) -> Case {
     let width = swizzle.span().unwrap_or(32) as u32 / 2;
     let dims = [u64::from(width) + 5, 6, 4, 3, 3];
-    let w = i64::from(width);
+    let (w, unit) = (i64::from(width), unit(2));
     let starts =
-        [[0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [-2, -1, -1, -1, -1], [w - 3, 4, 3, 2, 2], [6, -3, 2, 0, -1]];
+        [[0, 0, 0, 0, 0], [unit, 1, 1, 1, 1], [-unit, -1, -1, -1, -1], [w, 4, 3, 2, 2], [unit, -3, 2, 0, -1]];
     let starts = starts.iter().map(|start| start[..rank].to_vec()).collect();
     let sides = [width, 4, 2, 2, 2][..rank].to_vec();
     Case::new(&format!("{rank}d"), 2, dims[..rank].to_vec(), sides, swizzle, starts)
@@ -78,9 +81,9 @@ fn solid(swizzle: TensorSwizzle, rank: usize) -> Case {
 /// Boxes whose sides have 256 elements.
 fn largest_sides() -> impl Iterator<Item = Case> {
     let tall =
-        Case::new("2d, 256 rows", 4, vec![9, 300], vec![4, 256], TensorSwizzle::None, vec![vec![2, 60]]);
+        Case::new("2d, 256 rows", 4, vec![9, 300], vec![4, 256], TensorSwizzle::None, vec![vec![4, 60]]);
     let wide =
-        Case::new("2d, 256 columns", 1, vec![300, 5], vec![256, 4], TensorSwizzle::None, vec![vec![60, 2]]);
+        Case::new("2d, 256 columns", 1, vec![300, 5], vec![256, 4], TensorSwizzle::None, vec![vec![64, 2]]);
     [tall, wide].into_iter()
 }
 
@@ -103,6 +106,14 @@ impl Case {
         }
         let title = format!("{title}, {element} bytes, {}", swizzle_name(swizzle));
         Case { title, map: TensorMap { address: 0, element, dims, strides, box_dims, swizzle }, starts }
+    }
+
+    /// The same tensor with boxes that have no element of it.
+    fn outside(mut self) -> Case {
+        let w = i64::from(self.map.box_dims[0]);
+        self.title += ", outside";
+        self.starts = vec![vec![3 * w, 0], vec![-w, 0], vec![0, -16], vec![0, 20], vec![w, 1 << 20]];
+        self
     }
 
     fn shifted(mut self, shift: i64) -> Case {
