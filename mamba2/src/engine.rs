@@ -128,15 +128,26 @@ impl Loaded {
 
     /// Median time of 30 replays of a graph, with 256 MiB written before each. On a GPU only.
     pub(crate) fn time_replays(&self) -> Result<Duration> {
-        replay::median_time(self.problem.as_ref())
+        replay::median_time(self.problem.device(), &mut |stream| self.problem.queue(stream))
+    }
+
+    /// The same for one kernel alone, on the buffers of a whole pass.
+    pub(crate) fn time_kernel(&self, kernel: &str) -> Result<Duration> {
+        let mut queue = self.problem.rerun(kernel)?;
+        replay::median_time(self.problem.device(), &mut queue)
     }
 }
+
+/// Queues the same work each time.
+type Requeue<'a> = Box<dyn FnMut(&Stream) -> Result<()> + 'a>;
 
 /// A forward pass of some element type that can be queued again and again.
 trait Problem {
     fn device(&self) -> &Device;
     /// Queues one pass and drops its results.
     fn queue(&self, stream: &Stream) -> Result<()>;
+    /// Runs a pass, and gives what queues one of its kernels again.
+    fn rerun(&self, kernel: &str) -> Result<Requeue<'_>>;
     fn run(&self) -> Result<Output>;
 }
 
@@ -181,8 +192,8 @@ impl<T: Value> Resident<T> {
         })
     }
 
-    fn forward(&self, stream: &Stream) -> Result<mamba2::Outputs<T>> {
-        let inputs = Inputs {
+    fn inputs(&self) -> Inputs<'_, T> {
+        Inputs {
             x: &self.x,
             dt: &self.dt,
             a: &self.a,
@@ -190,9 +201,12 @@ impl<T: Value> Resident<T> {
             c: &self.c,
             d: self.d.as_ref(),
             initial_states: self.initial_states.as_ref(),
-        };
+        }
+    }
+
+    fn forward(&self, stream: &Stream) -> Result<mamba2::Outputs<T>> {
         let options = Options { chunk: Some(self.chunk), stream: Some(stream.clone()) };
-        Ok(mamba2::forward(&inputs, &options)?)
+        Ok(mamba2::forward(&self.inputs(), &options)?)
     }
 }
 
@@ -203,6 +217,13 @@ impl<T: Value> Problem for Resident<T> {
 
     fn queue(&self, stream: &Stream) -> Result<()> {
         self.forward(stream).map(drop)
+    }
+
+    fn rerun(&self, kernel: &str) -> Result<Requeue<'_>> {
+        let options = Options { chunk: Some(self.chunk), stream: None };
+        let mut rerun = mamba2::Rerun::new(&self.inputs(), &options, kernel)?;
+        self.device.synchronize()?;
+        Ok(Box::new(move |stream| Ok(rerun.queue(stream)?)))
     }
 
     fn run(&self) -> Result<Output> {

@@ -69,13 +69,45 @@ pub fn forward<T: Value>(inputs: &Inputs<'_, T>, options: &Options) -> Result<Ou
         Some(stream) => stream.clone(),
         None => inputs.x.device().default_stream(),
     };
-    let (launch, grid) = pass.chunk_cumsum();
-    launch.on(&stream).launch(grid)?;
-    let (launch, grid) = pass.fwd_pass_state();
-    launch.on(&stream).launch(grid)?;
-    let (launch, grid) = pass.compute_out();
-    launch.on(&stream).launch(grid)?;
+    for kernel in crate::KERNELS {
+        pass.queue(kernel, &stream)?;
+    }
     Ok(Outputs { y: pass.y, final_states: pass.final_states })
+}
+
+/// One kernel of a forward pass with the buffers of a whole pass, to be queued again and again: for timing it alone.
+pub struct Rerun<'a, T> {
+    pass: Pass<'a, T>,
+    kernel: &'static str,
+}
+
+impl<'a, T: Value> Rerun<'a, T> {
+    /// Runs a whole pass, so that the kernel finds what it reads.
+    ///
+    /// # Errors
+    /// As [`forward`], and for a name that is not among [`KERNELS`](crate::KERNELS).
+    pub fn new(inputs: &Inputs<'a, T>, options: &Options, kernel: &str) -> Result<Self> {
+        let kernel = crate::KERNELS.into_iter().find(|known| *known == kernel).ok_or_else(|| {
+            Error::Unknown { what: "kernel", name: kernel.into(), known: crate::KERNELS.join(", ") }
+        })?;
+        let shape = check(inputs)?;
+        let device = inputs.x.device();
+        let plan = Plan::new::<T>(shape, options.chunk, tile_runtime::target_of(device))?;
+        let mut pass = Pass::new(inputs, shape, plan)?;
+        let stream = options.stream.clone().unwrap_or_else(|| device.default_stream());
+        for kernel in crate::KERNELS {
+            pass.queue(kernel, &stream)?;
+        }
+        Ok(Self { pass, kernel })
+    }
+
+    /// Queues the kernel.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn queue(&mut self, stream: &Stream) -> Result<()> {
+        self.pass.queue(self.kernel, stream)
+    }
 }
 
 /// The products keep their accumulators in registers, as many as so many blocks leave; none may spill.
@@ -111,6 +143,15 @@ impl<'a, T: Value> Pass<'a, T> {
             y: DeviceTensor::uninit(device, &[batch, tokens, heads, head_dim])?,
             final_states: DeviceTensor::uninit(device, &[batch, heads, head_dim, state])?,
         })
+    }
+
+    fn queue(&mut self, kernel: &str, stream: &Stream) -> Result<()> {
+        let (launch, grid) = match kernel {
+            "chunk_cumsum" => self.chunk_cumsum(),
+            "fwd_pass_state" => self.fwd_pass_state(),
+            _ => self.compute_out(),
+        };
+        Ok(launch.on(stream).launch(grid)?)
     }
 
     pub(crate) fn chunk_cumsum(&mut self) -> (Launch<'_>, [usize; 3]) {

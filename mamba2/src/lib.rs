@@ -17,7 +17,7 @@ mod show;
 pub mod tolerance;
 
 pub use error::{Error, Result};
-pub use forward::{Inputs, Options, Outputs, Value, forward};
+pub use forward::{Inputs, Options, Outputs, Rerun, Value, forward};
 pub use plan::default_chunk;
 pub use show::{KERNELS, compile_time, show};
 

@@ -17,7 +17,8 @@ fn ptx_of_mamba2() {
         insta::assert_snapshot!(format!("{kernel}_bf16_ptx"), mamba(kernel, "ptx", Dtype::BF16));
     }
     for kernel in ["fwd_pass_state", "compute_out"] {
-        let ptx = mamba2::show(kernel, "sm_90a", "ptx", SEED, Dtype::BF16, None).expect("the kernel compiles");
+        let ptx =
+            mamba2::show(kernel, "sm_90a", "ptx", SEED, Dtype::BF16, None).expect("the kernel compiles");
         insta::assert_snapshot!(format!("{kernel}_bf16_sm_90a_ptx"), ptx);
     }
     insta::assert_snapshot!("fwd_pass_state_f32_ptx", mamba("fwd_pass_state", "ptx", Dtype::F32));

@@ -54,7 +54,7 @@ pub fn compile_observed(
     let mut laid_out = kernel.clone();
     run_passes(&mut laid_out, &PassCx { target, config }, observer)?;
     let shared = allocate_shared(&laid_out, target)?;
-    let (mut function, slots) = lower(&laid_out, &shared);
+    let (mut function, slots) = lower(&laid_out, &shared, target);
     function.min_ctas = config.occupancy.or(moves_registers(&laid_out).then_some(1));
     let module = ptx::Module { target: target.sm, kernels: vec![function] };
     if let Err(faults) = ptx::check_module(&module) {

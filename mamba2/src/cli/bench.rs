@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Tokens of one chunk; chosen where not given
     #[arg(long, value_name = "N")]
     chunk: Option<usize>,
+    /// Time each of the three kernels alone as well; on a GPU
+    #[arg(long)]
+    kernels: bool,
     /// Write the JSON lines to a file instead of below the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -57,6 +60,9 @@ struct Row {
     /// Time of the f32 product with the same multiply-adds, on the CPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     product_us: Option<f64>,
+    /// Times of the kernels alone, in the order in which they run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    kernel_us: Vec<f64>,
     #[serde(skip)]
     product: Option<String>,
     #[serde(skip)]
@@ -72,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     progress.set_style(ProgressStyle::with_template("[{pos}/{len}] {elapsed} {msg}")?);
     let mut rows = Vec::new();
     for (name, shape) in &shapes {
-        rows.push(time_shape(&engine, name, *shape, dtype, args.chunk, &progress)?);
+        rows.push(time_shape(&engine, name, *shape, dtype, args, &progress)?);
         progress.inc(1);
     }
     progress.finish_and_clear();
@@ -104,7 +110,7 @@ fn time_shape(
     name: &str,
     shape: Shape,
     dtype: Dtype,
-    chunk: Option<usize>,
+    args: &Args,
     progress: &ProgressBar,
 ) -> Result<Row> {
     let step = |what: &str| progress.set_message(format!("{name}: {what}"));
@@ -113,13 +119,19 @@ fn time_shape(
     step("float64 reference");
     let expected = accuracy::reference_heads(&case)?;
     step("compiling and checking");
-    let loaded = engine.load(&case, chunk)?;
+    let loaded = engine.load(&case, args.chunk)?;
     let errors = accuracy::errors(&case, &expected, &loaded.run()?);
     let limits = tolerance::forward(dtype, None);
     let passed = errors.within(&limits);
     step("timing");
     let mut product = (!engine.is_gpu()).then(|| Product::of(shape.multiply_adds(problem::FLOOR_CHUNK)));
     let time = if passed { Some(time(engine, &loaded)?) } else { None };
+    let mut kernels = Vec::new();
+    if passed && args.kernels && engine.is_gpu() {
+        for kernel in mamba2::KERNELS {
+            kernels.push(loaded.time_kernel(kernel)?);
+        }
+    }
     let product_time = product.as_mut().map(|product| {
         product.time_once();
         median((0..CPU_RUNS).map(|_| product.time_once()).collect())
@@ -141,6 +153,7 @@ fn time_shape(
         floor_bytes_us: floor.bytes_us,
         floor_flops_us: floor.flops_us,
         product_us: product_time.map(us),
+        kernel_us: kernels.into_iter().map(us).collect(),
         product: product.map(|product| product.sizes()),
         passed,
     })
@@ -187,6 +200,10 @@ fn table(rows: &[Row]) -> String {
             if let Some(us) = row.us {
                 text += &format!(", ratio {:.2}", us / product_us);
             }
+        }
+        if !row.kernel_us.is_empty() {
+            let alone: Vec<String> = row.kernel_us.iter().map(|us| format!("{us:.1}")).collect();
+            text += &format!("  {} us alone", alone.join(", "));
         }
         text.push('\n');
     }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use tile_runtime::{DeviceTensor, Graph};
+use tile_runtime::{Device, DeviceTensor, Graph, Stream};
 
-use super::Problem;
 use crate::cli::{Result, median};
 
 /// Passes before the capture, so that everything is compiled and loaded.
@@ -14,23 +13,23 @@ const REPLAYS: usize = 30;
 /// Values written before each replay: 256 MiB, several times the largest L2.
 const FLUSH_VALUES: usize = (256 << 20) / size_of::<u32>();
 
-/// Median time of one replay of `problem`'s forward pass.
-pub(super) fn median_time(problem: &dyn Problem) -> Result<Duration> {
-    let stream = problem.device().new_stream()?;
+/// Median time of one replay of what `queue` queues.
+pub(super) fn median_time(device: &Device, queue: &mut dyn FnMut(&Stream) -> Result<()>) -> Result<Duration> {
+    let stream = device.new_stream()?;
     for _ in 0..WARM_UPS {
-        problem.queue(&stream)?;
+        queue(&stream)?;
     }
     stream.synchronize()?;
     let mut failure = None;
     let graph = Graph::capture(&stream, |stream| {
-        failure = problem.queue(stream).err();
+        failure = queue(stream).err();
         Ok(())
     });
     if let Some(error) = failure {
         return Err(error);
     }
     let graph = graph?;
-    let flush = DeviceTensor::<u32>::zeros(problem.device(), &[FLUSH_VALUES])?;
+    let flush = DeviceTensor::<u32>::zeros(device, &[FLUSH_VALUES])?;
     let mut times = Vec::with_capacity(REPLAYS);
     for _ in 0..REPLAYS {
         flush.fill_on(&stream, 0)?;

@@ -49,10 +49,15 @@ impl MapPlan {
 pub fn maps(kernel: &Kernel) -> Vec<MapPlan> {
     let mut found = Vec::new();
     kernel.walk(|_, op| {
-        if let OpKind::Send(send) = &op.kind
-            && let Some(map) = MapPlan::of(kernel, op.operands[0], send.elem, &send.layout)
-            && !found.contains(&map)
-        {
+        let map = match &op.kind {
+            OpKind::Send(send) => MapPlan::of(kernel, op.operands[0], send.elem, &send.layout),
+            OpKind::Store(_) => kernel
+                .ty(op.operands[0])
+                .as_shared()
+                .and_then(|tile| MapPlan::of(kernel, op.operands[1], tile.elem, &tile.layout)),
+            _ => None,
+        };
+        if let Some(map) = map.filter(|map| !found.contains(map)) {
             found.push(map);
         }
     });
@@ -148,7 +153,7 @@ impl LowerCx<'_> {
     }
 
     /// The first element of tile `index` along an axis, as a copy's coordinate: what is out of reach stays out of bounds.
-    fn coordinate(&mut self, index: ValueId, size: usize) -> Operand {
+    pub(super) fn coordinate(&mut self, index: ValueId, size: usize) -> Operand {
         let (ty, i) = (super::int_ty(self.elem(index)), self.scalar(index));
         if ty == Ty::S32 && size == 1 {
             return i;
@@ -161,7 +166,7 @@ impl LowerCx<'_> {
     }
 
     /// The generic address of a tensor map.
-    fn map(&mut self, plan: &MapPlan) -> Reg {
+    pub(super) fn map(&mut self, plan: &MapPlan) -> Reg {
         let map = self.maps.iter().position(|m| m == plan).expect("every map is a parameter");
         if let Some(&known) = self.channels.maps.get(&map) {
             return known;
@@ -263,7 +268,7 @@ impl LowerCx<'_> {
 }
 
 /// The first elements of the boxes of a tile.
-fn corners(map: &MapPlan, shape: &[usize]) -> Vec<Vec<usize>> {
+pub(super) fn corners(map: &MapPlan, shape: &[usize]) -> Vec<Vec<usize>> {
     let mut corners = vec![vec![0; shape.len()]];
     for (&axis, &side) in map.axes.iter().zip(&map.box_dims) {
         let steps: Vec<usize> = (0..shape[axis]).step_by(side as usize).collect();

@@ -5,6 +5,7 @@
 //! of a block, so that every branch is uniform and barriers may stand anywhere.
 
 pub mod abi;
+mod bulk_store;
 pub mod channels;
 mod control;
 pub mod convert;
@@ -27,6 +28,7 @@ use crate::ops::lower::Lower;
 use crate::passes::accumulators::Accumulators;
 use crate::passes::allocate_shared::SharedPlan;
 use crate::ptx::{self, FuncBuilder, Line, Operand, Reg, RegClass, Shared, Ty};
+use crate::target::Target;
 
 /// The state of lowering one kernel.
 pub struct LowerCx<'k> {
@@ -46,6 +48,10 @@ pub struct LowerCx<'k> {
     /// Who runs the code.
     crew: roles::Crew,
     channels: channels::Channels,
+    /// Whether bulk tensor copies store tiles.
+    bulk_stores: bool,
+    /// Whether the target stores matrices to shared memory as it loads them.
+    stores_matrices: bool,
     /// Tensor maps, in the order of the parameters.
     maps: Vec<channels::MapPlan>,
     /// The stage of each received tile and view.
@@ -88,7 +94,7 @@ pub fn int_ty(elem: Elem) -> Ty {
 }
 
 /// Lowers a laid-out kernel to a PTX kernel and the order of its parameters.
-pub fn lower(kernel: &Kernel, shared: &SharedPlan) -> (ptx::Kernel, Vec<Slot>) {
+pub fn lower(kernel: &Kernel, shared: &SharedPlan, target: &Target) -> (ptx::Kernel, Vec<Slot>) {
     let num_warps = kernel.num_warps.expect("a laid-out kernel has its number of warps");
     let mut f = FuncBuilder::new(kernel.name.clone(), 32 * num_warps as u32);
     let slots = abi::slots(kernel);
@@ -109,12 +115,15 @@ pub fn lower(kernel: &Kernel, shared: &SharedPlan) -> (ptx::Kernel, Vec<Slot>) {
         global: global::Cache::default(),
         crew: roles::Crew { first_warp: 0, warps: num_warps, barrier: 0, whole: true },
         channels: channels::Channels::default(),
+        bulk_stores: false,
+        stores_matrices: target.warpgroups,
         maps: channels::maps(kernel),
         stages: BTreeMap::new(),
         accumulators: Accumulators::of(kernel),
         lazy: BTreeMap::new(),
         jumps: Jumps::default(),
     };
+    cx.bulk_stores = cx.has_bulk_stores();
     cx.scalar_params();
     cx.region(kernel.body);
     let LowerCx { mut f, mut prologue, .. } = cx;

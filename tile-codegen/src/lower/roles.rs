@@ -21,6 +21,7 @@ pub(super) struct Crew {
 impl LowerCx<'_> {
     /// All threads of the role, or of the block, wait for each other.
     pub fn barrier(&mut self) {
+        self.wait_for_bulk_stores();
         if self.crew.whole {
             self.f.bar_sync();
         } else {
@@ -71,6 +72,7 @@ impl LowerCx<'_> {
         for &id in &self.kernel.regions[region].ops {
             let op = &self.kernel.ops[id];
             if op.kind.is_terminator() {
+                self.wait_for_bulk_stores();
                 return;
             }
             self.f.set_loc(op.loc.0);

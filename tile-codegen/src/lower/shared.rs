@@ -37,8 +37,15 @@ impl LowerCx<'_> {
         shared: &SharedLayout,
         tile: (Reg, u32),
     ) {
-        let access = SharedAccess::new(layout, shared);
         let (lane, warp) = layout.replication();
+        if self.stores_matrices
+            && matches!(elem, Elem::F16 | Elem::BF16)
+            && (lane, warp) == (0, 0)
+            && let Some(plan) = ldmatrix(layout, shared)
+        {
+            return self.write_matrices(elem, values, &plan, tile);
+        }
+        let access = SharedAccess::new(layout, shared);
         let owner = self.owner(lane, warp);
         for (regs, &offset) in access.vectors.iter().zip(&access.offsets) {
             let addr = self.shared_address(tile, &access.thread, offset);
@@ -75,6 +82,25 @@ impl LowerCx<'_> {
             }
         }
         out
+    }
+
+    /// `stmatrix` moves what `ldmatrix` would, the other way.
+    fn write_matrices(
+        &mut self,
+        elem: Elem,
+        values: &[Operand],
+        plan: &crate::layout::Ldmatrix,
+        tile: (Reg, u32),
+    ) {
+        for step in &plan.steps {
+            let addr = self.shared_address(tile, &plan.row, step.offset);
+            let mut word = |first: usize| {
+                let [low, high] = [values[first], values[first + 1]].map(|v| self.in_reg(elem, v));
+                self.pack2(low, high)
+            };
+            let srcs = step.dests.iter().map(|&first| word(first)).collect();
+            self.f.emit(Inst::Stmatrix { trans: plan.trans, addr, srcs });
+        }
     }
 
     fn read_matrices(

@@ -31,7 +31,11 @@ impl TileOp for Store {
         let Some((tile, rest)) = operands.split_first() else {
             return Err(OpError::new(Code::Structure, "`store` takes a tile, a tensor and its indices"));
         };
-        let tile = super::rule::tile("store", tile)?;
+        let tile = &match tile {
+            // Once layouts are assigned, bulk tensor copies store out of shared memory.
+            Type::Shared(shared) => TileType::new(shared.elem, shared.layout.shape.clone()),
+            Type::Tile(_) | Type::Tensor(_) | Type::Error => super::rule::tile("store", tile)?.clone(),
+        };
         let (tensor, index) = super::rule::tensor_and_index("store", rest)?;
         super::rule::tile_index("store", tensor, &tile.shape, index)?;
         if tile.elem != tensor.elem {
@@ -115,8 +119,10 @@ impl super::eval::Eval for Store {
 
 // ---- in PTX
 
+use super::OpKind;
 use super::place::{Natural, Place, PlaceCx, Want};
-use crate::layout::Layout;
+use crate::ir::{Kernel, OpId, RegionId, TileType, ValueId};
+use crate::layout::{Layout, SharedLayout};
 
 /// Tiles from this many elements on are stored by consecutive threads to consecutive addresses, at the price of an
 /// exchange.
@@ -129,6 +135,10 @@ impl Place for Store {
     fn wants(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
         let mut wants = vec![Want::Any; cx.op.operands.len()];
         let Some(tile) = cx.tile(0) else { return wants };
+        if let Some(placed) = bulk(cx, tile) {
+            wants[0] = Want::Placed(placed);
+            return wants;
+        }
         let coalesced = || crate::lower::global::coalesced(cx.kernel, cx.op.operands[1], tile, cx.num_warps);
         let layout = match &operands[0] {
             Some(natural) if tile.numel() < COALESCE => natural.layout.clone(),
@@ -141,6 +151,43 @@ impl Place for Store {
     }
 }
 
+/// Where a tile must be for a bulk tensor copy to store it; `None` if threads store it themselves. Copies run on while
+/// the program goes on, so nothing else may access the tensor, and no two iterations the same tile of it.
+fn bulk(cx: &PlaceCx<'_>, tile: &TileType) -> Option<SharedLayout> {
+    let (kernel, tensor) = (cx.kernel, cx.op.operands[1]);
+    let divided =
+        kernel.regions[kernel.body].ops.iter().any(|&op| matches!(kernel.ops[op].kind, OpKind::Roles(_)));
+    if !cx.warpgroups || !divided || tile.numel() < COALESCE {
+        return None;
+    }
+    let mut accesses = 0;
+    kernel.walk(|_, op| {
+        let accesses_it = matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Send(_));
+        accesses += usize::from(accesses_it && op.operands.contains(&tensor));
+    });
+    let apart = accesses == 1 && each_iteration_apart(kernel, kernel.body, cx.id, &cx.op.operands[2..])?;
+    crate::passes::assign_roles::bulk_place(kernel, tensor, &tile.shape).filter(|_| apart)
+}
+
+/// Whether the index of every loop around an operation is among the indices of its tile; `None` if the operation is not in
+/// the region.
+fn each_iteration_apart(kernel: &Kernel, region: RegionId, id: OpId, index: &[ValueId]) -> Option<bool> {
+    for &op in &kernel.regions[region].ops {
+        if op == id {
+            return Some(true);
+        }
+        for &inner in &kernel.ops[op].regions {
+            let Some(apart) = each_iteration_apart(kernel, inner, id, index) else { continue };
+            return Some(match kernel.ops[op].kind {
+                OpKind::For(_) => apart && index.contains(&kernel.regions[inner].args[0]),
+                OpKind::Loop(_) => false,
+                _ => apart,
+            });
+        }
+    }
+    None
+}
+
 impl super::lower::Lower for Store {
     fn scratch(&self, _: &crate::ir::Kernel, _: &crate::ir::Op) -> u32 {
         0
@@ -148,6 +195,9 @@ impl super::lower::Lower for Store {
     fn lower(&self, cx: &mut crate::lower::LowerCx<'_>, id: crate::ir::OpId) {
         let op = cx.kernel.ops[id].clone();
         let (tile, tensor) = (op.operands[0], op.operands[1]);
+        if cx.kernel.ty(tile).as_shared().is_some() {
+            return cx.bulk_store(id);
+        }
         let layout = cx.layout(tile).clone();
         let window = cx.window(tensor, &layout, &op.operands[2..]);
         let (lane, warp) = layout.replication();

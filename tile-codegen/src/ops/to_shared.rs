@@ -1,6 +1,6 @@
 //! `to_shared`: writes a tile to shared memory. Only `assign_layouts` makes it.
 
-use super::{Attr, AttrReader, Effects, TileOp};
+use super::{Attr, AttrReader, Effects, OpKind, TileOp};
 use crate::diag::OpError;
 use crate::ir::{SharedType, Type};
 use crate::layout::SharedLayout;
@@ -67,7 +67,10 @@ impl super::lower::Lower for ToShared {
         let (elem, layout, values) = (cx.elem(x), cx.layout(x).clone(), cx.values(x));
         let at = cx.shared_at(result);
         cx.write_shared(elem, &values, &layout, &self.layout, at);
-        let multiplied = |id: OpId, op: &Op| op.operands.contains(&result) && is_wide(cx.kernel, id);
+        let multiplied = |id: OpId, op: &Op| {
+            let asynchronous = is_wide(cx.kernel, id) || matches!(op.kind, OpKind::Store(_));
+            op.operands.contains(&result) && asynchronous
+        };
         let mut asynchronous = false;
         cx.kernel.walk(|id, op| asynchronous |= multiplied(id, op));
         if asynchronous {

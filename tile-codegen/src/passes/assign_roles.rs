@@ -111,30 +111,32 @@ pub fn bulk_layout(kernel: &Kernel, id: OpId) -> Option<SharedLayout> {
     let op = &kernel.ops[id];
     let OpKind::Load(load) = &op.kind else { return None };
     let tensor = kernel.ty(op.operands[0]).as_tensor()?;
-    let facts = kernel.facts(op.operands[0])?;
-    let unit = facts.unit_axis?;
-    let aligned = facts.align >= 16
-        && facts.stride_align.iter().enumerate().all(|(axis, &align)| axis == unit || align >= 16);
     let zero = match load.pad {
         Literal::Float(bits) => bits == 0,
         Literal::Int(i) => i == 0,
         Literal::Bool(_) => false,
     };
-    let bytes = tensor.elem.bytes();
-    let shape = &load.shape;
+    let numel: usize = load.shape.iter().product();
+    let fits = !tensor.mutable && zero && numel >= SMALLEST;
+    bulk_place(kernel, op.operands[0], &load.shape).filter(|_| fits)
+}
+
+/// The place in shared memory of a tile that bulk tensor copies can move: `None` if the tensor's unit axis or alignment is
+/// unknown, or rows are shorter than 16 bytes.
+pub fn bulk_place(kernel: &Kernel, tensor: ValueId, shape: &[usize]) -> Option<SharedLayout> {
+    let elem = kernel.ty(tensor).as_tensor()?.elem;
+    let facts = kernel.facts(tensor)?;
+    let unit = facts.unit_axis?;
+    let aligned = facts.align >= 16
+        && facts.stride_align.iter().enumerate().all(|(axis, &align)| axis == unit || align >= 16);
+    let bytes = elem.bytes();
     let numel: usize = shape.iter().product();
-    let fits = !tensor.mutable
-        && tensor.elem != Elem::Bool
-        && aligned
-        && zero
-        && numel >= SMALLEST
-        && shape[unit] * bytes >= 16;
     let order: Vec<usize> = bulk_order(unit, shape.len());
     let layout = match numel == shape[unit] {
         true => SharedLayout::linear(shape, &order, bytes),
         false => SharedLayout::swizzled(shape, &order, bytes),
     };
-    layout.ok().filter(|_| fits)
+    layout.ok().filter(|_| elem != Elem::Bool && aligned && shape[unit] * bytes >= 16)
 }
 
 /// The axes of a tensor from the innermost, as tensor maps list them.

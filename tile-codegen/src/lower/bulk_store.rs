@@ -1,0 +1,57 @@
+//! Stores by bulk tensor copies: one thread of the role starts them; they read shared memory while the program goes on.
+//!
+//! The thread waits for its copies to have read before the next barrier: what is written after it may take their place.
+
+use super::LowerCx;
+use super::channels::{MapPlan, corners};
+use crate::ir::OpId;
+use crate::ops::OpKind;
+use crate::ptx::{Addr, Cmp, Hopper, Operand, Reg, Ty};
+
+impl LowerCx<'_> {
+    /// Whether any tile is stored by bulk tensor copies.
+    pub(super) fn has_bulk_stores(&self) -> bool {
+        let mut found = false;
+        self.kernel.walk(|_, op| {
+            let shared = |v| self.kernel.ty(v).as_shared().is_some();
+            found |= matches!(op.kind, OpKind::Store(_)) && shared(op.operands[0]);
+        });
+        found
+    }
+
+    /// The thread that starts copies.
+    fn first_thread(&mut self) -> Reg {
+        let tid = self.tid();
+        self.hoist(|f| f.setp(Cmp::Eq, Ty::S32, tid, 0))
+    }
+
+    /// Stores a tile that lies in shared memory, and that a barrier has made known to all.
+    pub(crate) fn bulk_store(&mut self, id: OpId) {
+        let op = self.kernel.ops[id].clone();
+        let (tile, tensor) = (op.operands[0], op.operands[1]);
+        let shared = self.kernel.ty(tile).as_shared().expect("a tile in shared memory").clone();
+        let plan = MapPlan::of(self.kernel, tensor, shared.elem, &shared.layout)
+            .expect("a tile that is stored so has a tensor map");
+        let (map, first) = (self.map(&plan), self.first_thread());
+        let shape = &shared.layout.shape;
+        let starts: Vec<Operand> =
+            op.operands[2..].iter().zip(shape).map(|(&i, &n)| self.coordinate(i, n)).collect();
+        let (base, offset) = self.shared_at(tile);
+        for corner in corners(&plan, shape) {
+            let coords =
+                plan.axes.iter().map(|&axis| self.f.add_s32(starts[axis], corner[axis] as i64)).collect();
+            let flat = corner.iter().zip(shape).fold(0, |flat, (c, n)| flat * n + c);
+            let src = Addr::reg(base, i64::from(offset + shared.layout.offset(flat as u32)));
+            self.f.emit_if(first, Hopper::TensorStore { map, coords, src }.into());
+        }
+        self.f.emit_if(first, Hopper::BulkCommit.into());
+    }
+
+    /// Waits until the role's copies have read what they store.
+    pub(super) fn wait_for_bulk_stores(&mut self) {
+        if self.bulk_stores {
+            let first = self.first_thread();
+            self.f.emit_if(first, Hopper::BulkWait { pending: 0, read: true }.into());
+        }
+    }
+}
