@@ -36,8 +36,8 @@ pub fn default_chunk(shape: Shape) -> usize {
     shape.tokens.next_power_of_two().clamp(16, 128)
 }
 
-/// Multiprocessors of an H100 or H200.
-const MULTIPROCESSORS: usize = 132;
+/// Blocks of `fwd_pass_state` from which on larger tiles are faster, on the 132 multiprocessors of an H200.
+const BUSY: usize = 80;
 
 /// Tiles of an axis: the next power of two, within what tensor cores take and what fits on chip.
 fn tile(size: usize, most: usize) -> usize {
@@ -83,12 +83,14 @@ impl Plan {
 
     /// A warpgroup multiplies 64 rows at least, and tiles come through shared memory.
     fn for_warpgroups(self, shape: Shape) -> Plan {
-        let state_state = self.state_state.max(64);
-        let sequences = shape.batch * shape.heads * shape.state.div_ceil(state_state);
-        let whole = sequences * shape.head_dim.div_ceil(self.state_head_dim);
-        // Chunks follow each other, so that blocks are few: narrower tiles occupy more of the GPU.
-        let state_head_dim =
-            if whole < MULTIPROCESSORS { self.state_head_dim.min(32) } else { self.state_head_dim };
+        let blocks = |state: usize, head_dim: usize| {
+            shape.batch * shape.heads * shape.state.div_ceil(state) * shape.head_dim.div_ceil(head_dim)
+        };
+        // Chunks follow each other, so that blocks are few: the largest tiles that still keep the GPU busy.
+        let tiles = [(128, 64), (64, 64), (64, 32)]
+            .map(|(state, head_dim)| (tile(shape.state, state).max(64), tile(shape.head_dim, head_dim)));
+        let busy = tiles.into_iter().find(|&(state, head_dim)| blocks(state, head_dim) >= BUSY);
+        let (state_state, state_head_dim) = busy.unwrap_or(tiles[2]);
         Plan {
             state_state,
             state_head_dim,

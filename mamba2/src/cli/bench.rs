@@ -230,6 +230,7 @@ mod tests {
             floor_bytes_us: 3.0,
             floor_flops_us: 2.0,
             product_us: Some(1000.0),
+            kernel_us: Vec::new(),
             product: Some("4 x 1024 x 1024".into()),
             passed: true,
         }

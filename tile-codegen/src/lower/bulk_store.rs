@@ -6,7 +6,7 @@ use super::LowerCx;
 use super::channels::{MapPlan, corners};
 use crate::ir::OpId;
 use crate::ops::OpKind;
-use crate::ptx::{Addr, Cmp, Hopper, Operand, Reg, Ty};
+use crate::ptx::{Addr, Cmp, Hopper, Operand, PredOp, Reg, Ty};
 
 impl LowerCx<'_> {
     /// Whether any tile is stored by bulk tensor copies.
@@ -32,10 +32,19 @@ impl LowerCx<'_> {
         let shared = self.kernel.ty(tile).as_shared().expect("a tile in shared memory").clone();
         let plan = MapPlan::of(self.kernel, tensor, shared.elem, &shared.layout)
             .expect("a tile that is stored so has a tensor map");
-        let (map, first) = (self.map(&plan), self.first_thread());
+        let map = self.map(&plan);
         let shape = &shared.layout.shape;
         let starts: Vec<Operand> =
             op.operands[2..].iter().zip(shape).map(|(&i, &n)| self.coordinate(i, n)).collect();
+        // Tiles before the tensor's start are outside, and illegal as coordinates of a store.
+        if starts.iter().any(|start| start.imm().is_some_and(|start| start < 0)) {
+            return;
+        }
+        let mut first = self.first_thread();
+        for start in starts.iter().filter(|start| start.reg().is_some()) {
+            let inside = self.f.setp(Cmp::Ge, Ty::S32, *start, 0);
+            first = self.f.pred(PredOp::And, first, inside);
+        }
         let (base, offset) = self.shared_at(tile);
         for corner in corners(&plan, shape) {
             let coords =

@@ -166,7 +166,10 @@ fn bulk(cx: &PlaceCx<'_>, tile: &TileType) -> Option<SharedLayout> {
         accesses += usize::from(accesses_it && op.operands.contains(&tensor));
     });
     let apart = accesses == 1 && each_iteration_apart(kernel, kernel.body, cx.id, &cx.op.operands[2..])?;
-    crate::passes::assign_roles::bulk_place(kernel, tensor, &tile.shape).filter(|_| apart)
+    // Copies write whole pieces of 16 bytes, also where the tensor ends inside one.
+    let facts = kernel.facts(tensor)?;
+    let whole = facts.extent_align[facts.unit_axis?] as usize * tile.elem.bytes() >= 16;
+    crate::passes::assign_roles::bulk_place(kernel, tensor, &tile.shape).filter(|_| apart && whole)
 }
 
 /// Whether the index of every loop around an operation is among the indices of its tile; `None` if the operation is not in
