@@ -70,6 +70,7 @@ mod tests {
             "mamba2 check a.safetensors b.safetensors --device cpu",
             "mamba2 bench --device cuda --shape seed,t2k --dtype bf16 --json out.json",
             "mamba2 show compute_out --target sm_80 --stage ptx",
+            "mamba2 show compute_out --target sm_90a --explain",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
@@ -80,6 +81,7 @@ mod tests {
             "mamba2 forward --dtype f64",
             "mamba2 check",
             "mamba2 show",
+            "mamba2 show compute_out --time --explain",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

@@ -277,6 +277,12 @@ pub(crate) fn show(request: &ShowRequest<'_>) -> Result<String> {
     Ok(mamba2::show(kernel, target, stage, shape, dtype, chunk)?)
 }
 
+/// Which path each load, product and store of one kernel takes.
+pub(crate) fn explain(request: &ShowRequest<'_>) -> Result<String> {
+    let ShowRequest { kernel, target, shape, dtype, chunk, .. } = *request;
+    Ok(mamba2::explain(kernel, target, shape, dtype, chunk)?)
+}
+
 /// The median time of 21 compilations of one kernel, from staged to PTX.
 pub(crate) fn compile_time(request: &ShowRequest<'_>) -> Result<Duration> {
     let ShowRequest { kernel, target, shape, dtype, chunk, .. } = *request;

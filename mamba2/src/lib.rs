@@ -19,7 +19,7 @@ pub mod tolerance;
 pub use error::{Error, Result};
 pub use forward::{Inputs, Options, Outputs, Rerun, Value, forward};
 pub use plan::default_chunk;
-pub use show::{KERNELS, compile_time, show};
+pub use show::{KERNELS, compile_time, explain, show};
 
 /// The name of the target that kernels are compiled for on a device.
 pub fn target_name(device: &tile_runtime::Device) -> String {

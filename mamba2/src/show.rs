@@ -31,6 +31,21 @@ pub fn show(
     with_launch(kernel, &target, shape, dtype, chunk, |launch| text(&launch, &target, stage))
 }
 
+/// What became of `kernel` for `target`: which path each load, product and store takes, and why no faster one.
+///
+/// # Errors
+/// As [`show`].
+pub fn explain(
+    kernel: &str,
+    target: &str,
+    shape: Shape,
+    dtype: Dtype,
+    chunk: Option<usize>,
+) -> Result<String> {
+    let target = target_named(target)?;
+    with_launch(kernel, &target, shape, dtype, chunk, |launch| Ok(launch.explain(&target)?))
+}
+
 /// The time from the staged kernel to its PTX, as the median of `repeats` compilations.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::explain::{Explanation, explain};
 use crate::ir::Kernel;
 use crate::lower::channels::{MapPlan, maps};
 use crate::lower::{Slot, lower};
@@ -31,6 +32,8 @@ pub struct Compiled {
     pub shared_bytes: u32,
     /// The target.
     pub target: Target,
+    /// Which path each load, product and store took, and why no faster one.
+    pub explanation: Explanation,
 }
 
 /// Compiles a verified kernel.
@@ -56,6 +59,7 @@ pub fn compile_observed(
     let shared = allocate_shared(&laid_out, target)?;
     let (mut function, slots) = lower(&laid_out, &shared, target);
     function.min_ctas = config.occupancy.or(moves_registers(&laid_out).then_some(1));
+    let explanation = explain(&laid_out, target, &shared, &function);
     let module = ptx::Module { target: target.sm, kernels: vec![function] };
     if let Err(faults) = ptx::check_module(&module) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
@@ -73,6 +77,7 @@ pub fn compile_observed(
         maps: maps(&laid_out),
         shared_bytes: shared.bytes,
         target: *target,
+        explanation,
     })
 }
 

@@ -6,6 +6,7 @@ pub mod config;
 pub mod cpu;
 pub mod diag;
 pub mod dsl;
+pub mod explain;
 pub mod ir;
 pub mod layout;
 pub mod lower;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tile_codegen::compile::Compiled;
-use tile_codegen::config::Config;
+use tile_codegen::config::{ByTarget, Config};
 use tile_codegen::dsl::Staged;
 use tile_codegen::target::Target;
 
@@ -49,7 +49,7 @@ pub struct Launch<'a> {
     args: ArgList<'a>,
     stage: fn(&mut StageArgs<'_>),
     stream: Option<Stream>,
-    config: Config,
+    config: ByTarget<Config>,
     target: Option<Target>,
 }
 
@@ -58,7 +58,7 @@ pub fn launch<'a>(info: KernelInfo, mut args: ArgList<'a>, stage: fn(&mut StageA
     // The function tells instances of a generic kernel apart, the source kernels whose code happens to be merged.
     args.words[0] = stage as usize as u64;
     args.words[1] = std::ptr::from_ref(info.source).addr() as u64;
-    Launch { info, args, stage, stream: None, config: Config::default(), target: None }
+    Launch { info, args, stage, stream: None, config: ByTarget::new(Config::default()), target: None }
 }
 
 impl Launch<'_> {
@@ -68,9 +68,10 @@ impl Launch<'_> {
         self
     }
 
-    /// Chooses how the code for GPUs is generated. The CPU computes the same without it.
-    pub fn config(mut self, config: Config) -> Self {
-        self.config = config;
+    /// Chooses how the code for GPUs is generated: a [`Config`], or one for each target. The CPU computes the same
+    /// without it.
+    pub fn config(mut self, config: impl Into<ByTarget<Config>>) -> Self {
+        self.config = config.into();
         self
     }
 
@@ -133,13 +134,14 @@ impl Launch<'_> {
 
     /// The configuration, without bulk tensor copies if these arguments are beyond them.
     fn reachable_config(&self, kernel: &Specialised, target: &Target) -> Result<Config> {
-        let without = Config { allow_tma: Some(false), ..self.config };
-        if !target.warpgroups || self.config == without {
-            return Ok(self.config);
+        let config = *self.config.of(target);
+        let without = Config { allow_tma: Some(false), ..config };
+        if !target.warpgroups || config == without {
+            return Ok(config);
         }
-        let compiled = kernel.compile(target, &self.config)?;
+        let compiled = kernel.compile(target, &config)?;
         let args: Vec<_> = self.args.runtime().map(|arg| &arg.value).collect();
-        Ok(if tensor_maps::reachable(&compiled, &args) { self.config } else { without })
+        Ok(if tensor_maps::reachable(&compiled, &args) { config } else { without })
     }
 
     /// The kernel's tile IR for these arguments, with the lines of source that it stands for. Tensors of the meta
@@ -158,7 +160,7 @@ impl Launch<'_> {
     /// As [`Launch::stage`]; [`Error::Kernel`] for a kernel that does not fit the target.
     pub fn compile(&self, target: &Target) -> Result<Arc<Compiled>> {
         self.check()?;
-        self.specialised()?.compile(target, &self.config)
+        self.specialised()?.compile(target, self.config.of(target))
     }
 
     /// The kernel's PTX for a target; see [`Launch::compile`]. It depends on nothing but the kernel, the layout of
@@ -168,6 +170,33 @@ impl Launch<'_> {
     /// As [`Launch::compile`].
     pub fn ptx(&self, target: &Target) -> Result<String> {
         self.compile(target).map(|compiled| compiled.ptx.clone())
+    }
+
+    /// Which path each load, product and store of the kernel takes for these arguments, and why no faster one, with the
+    /// lines of source; the roles, threads and shared memory of a block. If the arguments are on a GPU that runs the
+    /// target, also what its driver made of the code: registers, spills and blocks on a multiprocessor.
+    /// [`Compiled::explanation`] has the same as data.
+    ///
+    /// # Errors
+    /// As [`Launch::compile`]; on a GPU also [`Error::Module`] and [`Error::Driver`].
+    pub fn explain(&self, target: &Target) -> Result<String> {
+        let device = self.check()?;
+        let kernel = self.specialised()?;
+        let config = self.reachable_config(&kernel, target)?;
+        let compiled = kernel.compile(target, &config)?;
+        let mut text = compiled.explanation.render(&kernel.staged().sources);
+        if device.is_cuda() && (*target == Target::SM_80 || crate::target_of(&device) == Some(*target)) {
+            let function = kernel.load(&device, target, &config)?.function;
+            let attributes = function.attributes();
+            let blocks = function.occupancy(compiled.threads, compiled.shared_bytes)?;
+            text += &format!(
+                "on {}: {} registers and {} bytes of local memory a thread, {blocks} blocks on a multiprocessor\n",
+                device.name(),
+                attributes.registers,
+                attributes.local_bytes,
+            );
+        }
+        Ok(text)
     }
 
     /// The device of the arguments, which have been checked.

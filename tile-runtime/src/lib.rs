@@ -55,8 +55,9 @@ pub use tensor_any::AnyTensor;
 /// The compiler, for those who look at tile IR and PTX.
 pub use tile_codegen as codegen;
 pub use tile_codegen::compile::Compiled;
-pub use tile_codegen::config::Config;
+pub use tile_codegen::config::{ByTarget, Config};
 pub use tile_codegen::dsl::Staged;
+pub use tile_codegen::explain::Explanation;
 pub use tile_codegen::ir::Elem;
 pub use tile_codegen::target::Target;
 pub use tile_macros::{tile_fn, tile_kernel};

@@ -18,6 +18,9 @@ pub(crate) struct Args {
     /// Print how long it takes from the staged kernel to PTX instead (median of 21)
     #[arg(long)]
     time: bool,
+    /// Print which path each load, product and store takes instead, and why no faster one
+    #[arg(long, conflicts_with_all = ["time", "stage"])]
+    explain: bool,
     #[command(flatten)]
     shape: ShapeArgs,
     /// Element type of x, B, C and y: f32, f16 or bf16
@@ -42,6 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if args.time {
         let ms = engine::compile_time(&request)?.as_secs_f64() * 1e3;
         println!("{}: {ms:.2} ms from staged kernel to PTX for {}", args.kernel, args.target);
+    } else if args.explain {
+        print!("{}", engine::explain(&request)?);
     } else {
         print!("{}", engine::show(&request)?);
     }

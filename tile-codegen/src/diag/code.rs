@@ -41,6 +41,8 @@ codes! {
     HostPanic = 112;
     /// A literal does not fit its element type.
     Literal = 113;
+    /// A hint is out of its range.
+    Hint = 114;
     /// IR text could not be parsed.
     Parse = 201;
     /// IR breaks a structural rule.
@@ -66,6 +68,7 @@ impl Code {
             Code::Staging => Some("depends on a runtime condition"),
             Code::HostPanic => Some("panicked here"),
             Code::Literal => Some("does not fit"),
+            Code::Hint => Some("out of range"),
             Code::Parse | Code::Structure | Code::SharedMemory | Code::Target => None,
         }
     }

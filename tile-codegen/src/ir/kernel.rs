@@ -3,6 +3,7 @@
 use super::arena::{Arena, Id};
 use super::loc::{LocId, Locs};
 use super::types::{TileType, Type};
+use crate::explain::Note;
 use crate::layout::Layout;
 use crate::ops::OpKind;
 
@@ -130,6 +131,8 @@ pub struct Kernel {
     pub stage: Stage,
     /// Warps per block, once chosen.
     pub num_warps: Option<usize>,
+    /// What passes decided of operations, and why; nothing depends on it.
+    pub notes: Vec<Note>,
 }
 
 impl Kernel {
@@ -147,6 +150,7 @@ impl Kernel {
             locs: Locs::default(),
             stage: Stage::Tile,
             num_warps: None,
+            notes: Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{LowerCx, Slot};
+use crate::explain::Reason;
 use crate::ir::{Elem, Kernel, TensorFacts, TileType, ValueId};
 use crate::layout::{Layout, ThreadOffset, blocked};
 use crate::ptx::{Cmp, IntOp, Operand, PredOp, Reg, Ty};
@@ -20,16 +21,34 @@ pub(super) struct Cache {
 
 type ThreadKey = ([u32; 5], Vec<u32>);
 
-/// The widest access, in elements, that the facts of a tensor allow along its unit-stride axis.
-fn max_vector(facts: &TensorFacts, elem: Elem) -> usize {
-    let Some(unit) = facts.unit_axis else { return 1 };
+/// The widest access, in elements of up to 16 bytes together, that the facts of a tensor allow along its unit-stride axis,
+/// and what keeps it from 16 bytes.
+fn max_vector(facts: &TensorFacts, elem: Elem) -> (usize, Option<Reason>) {
+    let Some(unit) = facts.unit_axis else { return (1, Some(Reason::NoUnitAxis)) };
     if elem == Elem::Bool {
-        return 1;
+        return (1, Some(Reason::Truth));
     }
-    let strides = facts.stride_align.iter().enumerate().filter(|(axis, _)| *axis != unit).map(|(_, &s)| s);
-    let bytes = strides.fold(facts.align.min(16), u32::min) as usize;
-    let per_extent = facts.extent_align.get(unit).copied().unwrap_or(1) as usize;
-    (bytes / elem.bytes()).min(per_extent).max(1)
+    let size = elem.bytes() as u32;
+    let strides = facts.stride_align.iter().enumerate().filter(|(axis, _)| *axis != unit);
+    let strides = strides.map(|(axis, &bytes)| (bytes / size, Reason::Stride { axis, bytes }));
+    let extent = facts.extent_align.get(unit).copied().unwrap_or(1);
+    let limits = [(facts.align / size, Reason::Pointer(facts.align))];
+    let limits = limits.into_iter().chain(strides).chain([(extent, Reason::Extent(extent))]);
+    let (width, reason) = limits.min_by_key(|&(width, _)| width).expect("there are limits");
+    match 16 / size {
+        full if width >= full => (full as usize, None),
+        _ => (width.max(1) as usize, Some(reason)),
+    }
+}
+
+/// The elements of one access of a tile of a tensor, and why they are no 16 bytes.
+pub fn access_width(kernel: &Kernel, tensor: ValueId, layout: &Layout) -> (usize, Option<Reason>) {
+    let (Some(facts), Some(ty)) = (kernel.facts(tensor), kernel.ty(tensor).as_tensor()) else {
+        return (1, None);
+    };
+    let (widest, reason) = max_vector(facts, ty.elem);
+    let width = accesses(layout, facts.unit_axis, widest)[0].regs.len();
+    (width, if width < widest { Some(Reason::FewPerThread(width)) } else { reason })
 }
 
 /// The layout in which a tile of a tensor is loaded or stored: consecutive lanes at consecutive addresses.
@@ -38,7 +57,7 @@ pub fn coalesced(kernel: &Kernel, tensor: ValueId, tile: &TileType, num_warps: u
     let facts = kernel.facts(tensor);
     let unit = facts.and_then(|f| f.unit_axis).filter(|&axis| axis < rank);
     let order: Vec<usize> = unit.into_iter().chain((0..rank).rev().filter(|&a| Some(a) != unit)).collect();
-    let widest = facts.map_or(1, |f| max_vector(f, tile.elem)).min(16 / tile.elem.bytes());
+    let widest = facts.map_or(1, |f| max_vector(f, tile.elem).0);
     let per_thread = (tile.numel() / (32 * num_warps)).max(1);
     let vector = if unit.is_some() { widest.min(per_thread) } else { 1 };
     blocked(&tile.shape, &order, vector, num_warps).expect("tile dimensions and warps are powers of two")
@@ -86,7 +105,7 @@ impl LowerCx<'_> {
         let threads = thread_coords(layout);
         let (room, inside) = self.bounds(param, &shape, &starts, &threads);
         let base = self.base(param, elem, &starts, &threads);
-        let accesses = accesses(layout, facts.unit_axis, max_vector(&facts, elem).min(16 / elem.bytes()));
+        let accesses = accesses(layout, facts.unit_axis, max_vector(&facts, elem).0);
         Window { param, elem, unit: facts.unit_axis, accesses, base, room, inside }
     }
 

@@ -115,6 +115,10 @@ impl AttrReader {
         Err(OpError::new(Code::Parse, format!("the attribute `{name}` must be {expected}")))
     }
 
+    /// Whether there is such an attribute, for those that may be left out.
+    pub fn has(&self, name: &str) -> bool {
+        self.left.iter().any(|(n, _)| n == name)
+    }
     /// A number that is an axis, a length or a count.
     pub fn index(&mut self, name: &str) -> Result<usize, OpError> {
         match self.take(name)? {

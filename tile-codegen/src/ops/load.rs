@@ -2,7 +2,7 @@
 
 use super::reshape::Reshape;
 use super::{Attr, AttrReader, Effects, Literal, TileOp};
-use crate::diag::OpError;
+use crate::diag::{Code, OpError};
 use crate::dsl::session::Raw;
 use crate::dsl::{AnyTensor, IndexOfRank, Operand, Scalar, ShapeOfRank, Storable, Tile, session, shape};
 use crate::ir::{Class, Type};
@@ -14,17 +14,62 @@ pub struct Load {
     pub shape: Vec<usize>,
     /// What elements outside the tensor read as.
     pub pad: Literal,
+    /// How it should be done.
+    pub hints: Hints,
 }
+
+/// How a load should be done. Hints never change what a kernel computes.
+///
+/// ```
+/// use tile_codegen::dsl::prelude::Hints;
+///
+/// let hints = Hints::new().latency(4).allow_tma(false);
+/// assert_eq!(hints.latency, Some(4));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Hints {
+    /// How many iterations' tiles may be on their way at once, 1 to 10: the stages of the load's channel in a loop; without
+    /// a channel, 1 keeps the load from being issued ahead. `None` leaves it to the compiler.
+    pub latency: Option<usize>,
+    /// `Some(false)`: no bulk tensor copies for this load.
+    pub allow_tma: Option<bool>,
+}
+
+impl Hints {
+    /// No hints.
+    pub const fn new() -> Self {
+        Self { latency: None, allow_tma: None }
+    }
+    /// Sets [`Hints::latency`].
+    pub const fn latency(self, latency: usize) -> Self {
+        Self { latency: Some(latency), ..self }
+    }
+    /// Sets [`Hints::allow_tma`].
+    pub const fn allow_tma(self, allow: bool) -> Self {
+        Self { allow_tma: Some(allow), ..self }
+    }
+}
+
+/// The largest latency.
+const LATENCY: usize = 10;
 
 impl TileOp for Load {
     fn name(&self) -> &'static str {
         "load"
     }
     fn attrs(&self) -> Vec<(&'static str, Attr)> {
-        vec![("shape", Attr::list(&self.shape)), ("pad", Attr::Literal(self.pad))]
+        let mut attrs = vec![("shape", Attr::list(&self.shape)), ("pad", Attr::Literal(self.pad))];
+        attrs.extend(self.hints.latency.map(|latency| ("latency", Attr::Int(latency as i64))));
+        attrs.extend(self.hints.allow_tma.map(|allow| ("allow_tma", Attr::Bool(allow))));
+        attrs
     }
     fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
-        (name == "load").then(|| Ok(Self { shape: attrs.indices("shape")?, pad: attrs.literal("pad")? }))
+        (name == "load").then(|| {
+            let (shape, pad) = (attrs.indices("shape")?, attrs.literal("pad")?);
+            let latency = attrs.has("latency").then(|| attrs.index("latency")).transpose()?;
+            let allow_tma = attrs.has("allow_tma").then(|| attrs.flag("allow_tma")).transpose()?;
+            Ok(Self { shape, pad, hints: Hints { latency, allow_tma } })
+        })
     }
     fn result_count(&self) -> usize {
         1
@@ -33,6 +78,14 @@ impl TileOp for Load {
         let (tensor, index) = super::rule::tensor_and_index("load", operands)?;
         super::rule::tile_index("load", tensor, &self.shape, index)?;
         self.pad.check(tensor.elem)?;
+        if let Some(latency) = self.hints.latency
+            && !(1..=LATENCY).contains(&latency)
+        {
+            let message = format!("a load with a latency of {latency}: it is 1 to {LATENCY} iterations");
+            return Err(
+                OpError::new(Code::Hint, message).help("leave the hint out for the compiler's choice")
+            );
+        }
         Ok(vec![Type::tile(tensor.elem, self.shape.clone())])
     }
     fn effects(&self) -> Effects {
@@ -50,12 +103,23 @@ pub fn load<T: Storable, const RANK: usize>(
     index: impl IndexOfRank<RANK>,
     shape: impl ShapeOfRank<RANK>,
 ) -> Tile<T> {
+    load_hinted(tensor, index, shape, Hints::new())
+}
+
+/// As [`load`], with hints how it should be done: `load_hinted(x, (i, k), (64, 64), Hints::new().latency(4))`.
+#[track_caller]
+pub fn load_hinted<T: Storable, const RANK: usize>(
+    tensor: impl AnyTensor<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    shape: impl ShapeOfRank<RANK>,
+    hints: Hints,
+) -> Tile<T> {
     let pad = match T::ELEM.class() {
         Class::Float => Literal::float(0.0),
         Class::Int => Literal::Int(0),
         Class::Bool => Literal::Bool(false),
     };
-    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), Ok(pad)))
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), Ok(pad), hints))
 }
 
 /// As [`load`]; elements outside the tensor are `pad`, such as `f32::NEG_INFINITY`.
@@ -66,7 +130,19 @@ pub fn load_with<T: Storable, const RANK: usize>(
     shape: impl ShapeOfRank<RANK>,
     pad: impl Operand<Tile<T>>,
 ) -> Tile<T> {
-    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), pad.literal()))
+    load_with_hinted(tensor, index, shape, pad, Hints::new())
+}
+
+/// As [`load_with`], with hints how it should be done.
+#[track_caller]
+pub fn load_with_hinted<T: Storable, const RANK: usize>(
+    tensor: impl AnyTensor<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    shape: impl ShapeOfRank<RANK>,
+    pad: impl Operand<Tile<T>>,
+    hints: Hints,
+) -> Tile<T> {
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), pad.literal(), hints))
 }
 
 /// One element of a tensor; zero (`false`) outside it.
@@ -85,9 +161,10 @@ fn load_raw(
     index: &[Raw],
     shape: Result<Vec<usize>, OpError>,
     pad: Result<Literal, OpError>,
+    hints: Hints,
 ) -> Raw {
     match (shape, pad) {
-        (Ok(shape), Ok(pad)) => session::op(Load { shape, pad }, &[&[tensor], index].concat()),
+        (Ok(shape), Ok(pad)) => session::op(Load { shape, pad, hints }, &[&[tensor], index].concat()),
         (Err(error), _) | (_, Err(error)) => session::fault(error),
     }
 }

@@ -132,16 +132,8 @@ impl super::eval::Eval for Mma {
 use super::place::{Natural, Place, PlaceCx, Want};
 use crate::layout::Layout;
 
+use crate::explain::{Product, Reason};
 use crate::layout::{WarpGrid, mma_a, mma_acc, mma_b};
-
-/// How a product is computed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Path {
-    /// `mma.sync` on tensor cores, warps sharing the tile by this grid.
-    TensorCore(WarpGrid),
-    /// FMAs on a register tile, operands read from shared memory.
-    Fma,
-}
 
 /// The sizes of a product: batch, m, n, k.
 pub(crate) fn sizes(a: &TileType, acc: &TileType) -> [usize; 4] {
@@ -151,16 +143,27 @@ pub(crate) fn sizes(a: &TileType, acc: &TileType) -> [usize; 4] {
 }
 
 impl Mma {
-    /// The path of a product of these types. `chained` keeps all of a row in one warp.
-    pub(crate) fn path(a: &TileType, acc: &TileType, num_warps: usize, chained: bool) -> Path {
+    /// How warps share a product on tensor cores, through `mma.sync`. `chained` keeps all of a row in one warp.
+    ///
+    /// # Errors
+    /// Why it is done by FMAs on a register tile instead, with operands in shared memory.
+    pub(crate) fn tensor_cores(
+        a: &TileType,
+        acc: &TileType,
+        num_warps: usize,
+        chained: bool,
+    ) -> Result<WarpGrid, Reason> {
         let [batch, m, n, k] = sizes(a, acc);
         let least_k = match a.elem {
             Elem::F16 | Elem::BF16 => 16,
             Elem::TF32 => 8,
-            Elem::F32 | Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool => return Path::Fma,
+            Elem::F32 | Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool => return Err(Reason::Exact),
         };
-        if m < 16 || n < 8 || k < least_k {
-            return Path::Fma;
+        if m < 16 || n < 8 {
+            return Err(Reason::SmallProduct { m, n });
+        }
+        if k < least_k {
+            return Err(Reason::Depth { k, least: least_k });
         }
         let batch = batch.min(num_warps);
         let left = num_warps / batch;
@@ -173,7 +176,20 @@ impl Mma {
             let traffic = m / g.m + n / g.n;
             (num_warps / g.num_warps(), if chained { g.n } else { 0 }, traffic)
         };
-        fits.min_by_key(cost).map_or(Path::Fma, Path::TensorCore)
+        fits.min_by_key(cost).ok_or(Reason::SmallProduct { m, n })
+    }
+
+    /// The way that a product takes, and why no faster one.
+    pub(crate) fn product(cx: &PlaceCx<'_>) -> Product {
+        let slower = match Self::wide_plan(cx) {
+            Ok(wide) => return wide.product(cx),
+            Err(reason) => reason,
+        };
+        let Some(a) = cx.tile(0) else { return Product::Fma { slower, slow: Reason::Unreadable } };
+        match Self::tensor_cores(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
+            Ok(grid) => Product::TensorCores { warps: [grid.batch, grid.m, grid.n], slower },
+            Err(slow) => Product::Fma { slower, slow },
+        }
     }
 
     /// The layouts of a, b and the accumulator on tensor cores; warps beyond the grid hold copies.
@@ -226,29 +242,27 @@ impl Mma {
 
 impl Place for Mma {
     fn natural(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>]) -> Option<Natural> {
-        if let Some(wide) = Self::wide_plan(cx) {
+        if let Ok(wide) = Self::wide_plan(cx) {
             return Some(Natural { layout: wide.acc, weight: 3, soft: false });
         }
         let (a, b) = (cx.tile(0)?, cx.tile(1)?);
-        let layout = match Self::path(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
-            Path::TensorCore(grid) => {
+        let layout = match Self::tensor_cores(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
+            Ok(grid) => {
                 let [_, _, acc] = Self::fragments(a, b, cx.result(), grid, cx.num_warps);
                 acc
             }
-            Path::Fma => Self::fma_layout(cx.result(), cx.num_warps),
+            Err(_) => Self::fma_layout(cx.result(), cx.num_warps),
         };
         Some(Natural { layout, weight: 3, soft: false })
     }
     fn wants(&self, cx: &PlaceCx<'_>, _: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
-        if let Some(wide::Wide { acc, operands: [a, b] }) = Self::wide_plan(cx) {
+        if let Ok(wide::Wide { acc, operands: [a, b], .. }) = Self::wide_plan(cx) {
             return vec![a, b, Want::Regs(acc)];
         }
         let (Some(a), Some(b)) = (cx.tile(0), cx.tile(1)) else { return vec![Want::Any; 3] };
-        match Self::path(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
-            Path::TensorCore(grid) => {
-                Self::fragments(a, b, cx.result(), grid, cx.num_warps).map(Want::Regs).to_vec()
-            }
-            Path::Fma => {
+        match Self::tensor_cores(a, cx.result(), cx.num_warps, cx.chained.contains(&cx.id)) {
+            Ok(grid) => Self::fragments(a, b, cx.result(), grid, cx.num_warps).map(Want::Regs).to_vec(),
+            Err(_) => {
                 let acc = Self::fma_layout(cx.result(), cx.num_warps);
                 // a: rows fastest; b: columns fastest; so that neighbours are read as vectors.
                 let (fast_a, fast_b) =

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::OpKind;
 use crate::ir::{Kernel, Op, OpId, TileType, Type, ValueId};
 use crate::layout::{Layout, SharedLayout, blocked};
+use crate::target::Target;
 
 /// The layout that a value has without any exchange between threads, and how much it matters to keep it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,8 +45,8 @@ pub struct PlaceCx<'a> {
     pub num_warps: usize,
     /// Products of which one, computed on, is an operand of another: they keep a warp's rows together.
     pub chained: &'a [OpId],
-    /// Whether warpgroups multiply out of shared memory.
-    pub warpgroups: bool,
+    /// The GPU architecture.
+    pub target: &'a Target,
     /// Values that are in shared memory when they come to be.
     pub shared: &'a BTreeMap<ValueId, SharedLayout>,
 }

@@ -121,6 +121,7 @@ impl super::eval::Eval for Store {
 
 use super::OpKind;
 use super::place::{Natural, Place, PlaceCx, Want};
+use crate::explain::Reason;
 use crate::ir::{Kernel, OpId, RegionId, TileType, ValueId};
 use crate::layout::{Layout, SharedLayout};
 
@@ -135,7 +136,7 @@ impl Place for Store {
     fn wants(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
         let mut wants = vec![Want::Any; cx.op.operands.len()];
         let Some(tile) = cx.tile(0) else { return wants };
-        if let Some(placed) = bulk(cx, tile) {
+        if let Ok(placed) = bulk(cx, tile) {
             wants[0] = Want::Placed(placed);
             return wants;
         }
@@ -151,25 +152,40 @@ impl Place for Store {
     }
 }
 
-/// Where a tile must be for a bulk tensor copy to store it; `None` if threads store it themselves. Copies run on while
-/// the program goes on, so nothing else may access the tensor, and no two iterations the same tile of it.
-fn bulk(cx: &PlaceCx<'_>, tile: &TileType) -> Option<SharedLayout> {
+/// Where a tile must be for a bulk tensor copy to store it. Copies run on while the program goes on, so nothing else may
+/// access the tensor, and no two iterations the same tile of it.
+///
+/// # Errors
+/// Why threads store it themselves.
+pub(crate) fn bulk(cx: &PlaceCx<'_>, tile: &TileType) -> Result<SharedLayout, Reason> {
     let (kernel, tensor) = (cx.kernel, cx.op.operands[1]);
     let divided =
         kernel.regions[kernel.body].ops.iter().any(|&op| matches!(kernel.ops[op].kind, OpKind::Roles(_)));
-    if !cx.warpgroups || !divided || tile.numel() < COALESCE {
-        return None;
+    if !cx.target.warpgroups {
+        return Err(Reason::TargetWithoutBulk(cx.target.name));
+    }
+    if !divided {
+        return Err(Reason::Undivided);
+    }
+    if tile.numel() < COALESCE {
+        return Err(Reason::Small(tile.numel()));
     }
     let mut accesses = 0;
     kernel.walk(|_, op| {
         let accesses_it = matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Send(_));
         accesses += usize::from(accesses_it && op.operands.contains(&tensor));
     });
-    let apart = accesses == 1 && each_iteration_apart(kernel, kernel.body, cx.id, &cx.op.operands[2..])?;
+    if accesses > 1 {
+        return Err(Reason::Accesses(accesses));
+    }
+    if each_iteration_apart(kernel, kernel.body, cx.id, &cx.op.operands[2..]) != Some(true) {
+        return Err(Reason::SameTile);
+    }
+    let place = crate::passes::assign_roles::bulk_place(kernel, tensor, &tile.shape)?;
     // Copies write whole pieces of 16 bytes, also where the tensor ends inside one.
-    let facts = kernel.facts(tensor)?;
-    let whole = facts.extent_align[facts.unit_axis?] as usize * tile.elem.bytes() >= 16;
-    crate::passes::assign_roles::bulk_place(kernel, tensor, &tile.shape).filter(|_| apart && whole)
+    let facts = kernel.facts(tensor).ok_or(Reason::NoUnitAxis)?;
+    let extent = facts.extent_align[facts.unit_axis.ok_or(Reason::NoUnitAxis)?];
+    if extent as usize * tile.elem.bytes() >= 16 { Ok(place) } else { Err(Reason::Extent(extent)) }
 }
 
 /// Whether the index of every loop around an operation is among the indices of its tile; `None` if the operation is not in

@@ -19,6 +19,8 @@ pub struct SharedPlan {
     pub scratch: BTreeMap<OpId, u32>,
     /// The channels, by number.
     pub channels: BTreeMap<usize, ChannelPlan>,
+    /// Every buffer: its offset, its bytes and what it is for.
+    pub buffers: Vec<(u32, u32, String)>,
     /// Bytes in all.
     pub bytes: u32,
 }
@@ -133,27 +135,36 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
         channel.barriers = plan.bytes.next_multiple_of(8);
         plan.bytes = channel.barriers + 16 * channel.stages;
     }
+    let listed = placed.iter().map(|(offset, b)| (*offset, b.bytes, purpose(kernel, b.owner, &plan)));
+    plan.buffers = listed.collect();
     if plan.bytes as usize > target.max_shared_bytes {
-        return Err(too_much(kernel, target, &live.buffers, &plan));
+        return Err(too_much(kernel, target, &plan));
     }
     Ok(plan)
 }
 
-fn too_much(kernel: &Kernel, target: &Target, buffers: &[Buffer], plan: &SharedPlan) -> Diagnostics {
+/// What a buffer is for.
+fn purpose(kernel: &Kernel, owner: Owner, plan: &SharedPlan) -> String {
+    match owner {
+        Owner::Tile(value) => match kernel.ty(value) {
+            Type::Shared(t) => {
+                format!("a tile of shape {} of {}", crate::ir::dim::show(&t.layout.shape), t.elem)
+            }
+            Type::Tile(_) | Type::Tensor(_) | Type::Error => "a tile".to_string(),
+        },
+        Owner::Scratch(_) => "scratch of a reduction or scan".to_string(),
+        Owner::Channel(channel) => match plan.channels[&channel].stages {
+            1 => format!("the stage of channel {channel}"),
+            stages => format!("the {stages} stages of channel {channel}"),
+        },
+    }
+}
+
+fn too_much(kernel: &Kernel, target: &Target, plan: &SharedPlan) -> Diagnostics {
     let bytes = plan.bytes;
     let mut list: Vec<String> = Vec::new();
-    for buffer in buffers {
-        let what = match buffer.owner {
-            Owner::Tile(value) => match kernel.ty(value) {
-                Type::Shared(t) => {
-                    format!("a tile of shape {} of {}", crate::ir::dim::show(&t.layout.shape), t.elem)
-                }
-                Type::Tile(_) | Type::Tensor(_) | Type::Error => "a tile".to_string(),
-            },
-            Owner::Scratch(_) => "scratch of a reduction or scan".to_string(),
-            Owner::Channel(channel) => format!("the {} stages of a channel", plan.channels[&channel].stages),
-        };
-        let line = format!("{} bytes for {what}", buffer.bytes);
+    for (_, bytes, what) in &plan.buffers {
+        let line = format!("{bytes} bytes for {what}");
         if !list.contains(&line) {
             list.push(line);
         }

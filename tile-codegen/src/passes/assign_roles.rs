@@ -16,7 +16,8 @@ pub use partition::{Partition, Role, split};
 
 use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
-use crate::ir::{Elem, Kernel, OpId, RegionId, ValueId};
+use crate::explain::{Choice, Note, Reason};
+use crate::ir::{Elem, Kernel, LocId, OpId, RegionId, ValueId};
 use crate::layout::SharedLayout;
 use crate::ops::{Literal, OpKind};
 
@@ -34,14 +35,20 @@ const LOADER_REGISTERS: usize = 40;
 /// # Errors
 /// If a value cannot cross roles.
 pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
-    if !cx.target.warpgroups || cx.config.allow_tma == Some(false) {
-        return Ok(Changed::No);
-    }
     let num_warps = kernel.num_warps.unwrap_or(1);
-    if !num_warps.is_multiple_of(4) || !has_wide_product(kernel, num_warps) {
-        return Ok(Changed::No);
+    let allowed = allowed(kernel, cx, num_warps);
+    if let Err(reason) = allowed {
+        kernel.notes.push(Note {
+            loc: LocId::default(),
+            title: String::new(),
+            choice: Choice::NoRoles(reason),
+        });
     }
-    let loads = bulk_loads(kernel);
+    let (loads, others) = bulk_loads(kernel, allowed);
+    for (id, reason) in others {
+        let op = kernel.ops[id].clone();
+        kernel.note(&op, Choice::NoChannel(reason));
+    }
     if loads.is_empty() {
         return Ok(Changed::No);
     }
@@ -58,11 +65,25 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
     });
     for load in loads {
         partition.owner.insert(load.op, 1);
-        let count = if load.looped { stages } else { 1 };
+        let count = if load.looped { load.latency.unwrap_or(stages) } else { 1 };
         partition.stages.insert(load.op, count);
     }
     split(kernel, &partition)?;
     Ok(Changed::Yes)
+}
+
+/// Whether the kernel may be divided into roles at all.
+fn allowed(kernel: &Kernel, cx: &PassCx<'_>, num_warps: usize) -> Result<(), Reason> {
+    if !cx.target.warpgroups {
+        return Err(Reason::TargetWithoutBulk(cx.target.name));
+    }
+    if cx.config.allow_tma == Some(false) {
+        return Err(Reason::ConfigForbids);
+    }
+    if !num_warps.is_multiple_of(4) {
+        return Err(Reason::NotWarpgroups(num_warps));
+    }
+    if has_wide_product(kernel, num_warps) { Ok(()) } else { Err(Reason::NoWideProduct) }
 }
 
 /// Whether some product is one that warpgroups can do.
@@ -72,7 +93,7 @@ fn has_wide_product(kernel: &Kernel, num_warps: usize) -> bool {
         if matches!(op.kind, OpKind::Mma(_)) {
             let (a, acc) = (kernel.ty(op.operands[0]).as_tile(), kernel.ty(op.results[0]).as_tile());
             if let (Some(a), Some(acc)) = (a, acc) {
-                found |= crate::ops::mma::Mma::wide(a, acc, num_warps);
+                found |= crate::ops::mma::Mma::wide(a, acc, num_warps).is_ok();
             }
         }
     });
@@ -84,59 +105,102 @@ struct BulkLoad {
     op: OpId,
     looped: bool,
     bytes: usize,
+    /// Stages that its hint asks for.
+    latency: Option<usize>,
 }
 
-fn bulk_loads(kernel: &Kernel) -> Vec<BulkLoad> {
-    let mut found = Vec::new();
-    collect(kernel, kernel.body, false, &mut found);
+/// The loads that bulk tensor copies do, and why they do not do the others.
+fn bulk_loads(kernel: &Kernel, allowed: Result<(), Reason>) -> (Vec<BulkLoad>, Vec<(OpId, Reason)>) {
+    let mut found = (Vec::new(), Vec::new());
+    collect(kernel, allowed, kernel.body, false, &mut found);
     found
 }
 
-fn collect(kernel: &Kernel, region: RegionId, looped: bool, found: &mut Vec<BulkLoad>) {
+fn collect(
+    kernel: &Kernel,
+    allowed: Result<(), Reason>,
+    region: RegionId,
+    looped: bool,
+    found: &mut (Vec<BulkLoad>, Vec<(OpId, Reason)>),
+) {
     for &id in &kernel.regions[region].ops {
         let op = &kernel.ops[id];
-        if let Some(layout) = bulk_layout(kernel, id) {
-            found.push(BulkLoad { op: id, looped, bytes: layout.bytes as usize });
+        if let OpKind::Load(load) = &op.kind {
+            let latency = load.hints.latency;
+            match allowed.and_then(|()| bulk_plan(kernel, id)) {
+                Ok(layout) => {
+                    found.0.push(BulkLoad { op: id, looped, bytes: layout.bytes as usize, latency });
+                }
+                Err(reason) => found.1.push((id, reason)),
+            }
         }
         let inner = looped || matches!(op.kind, OpKind::For(_) | OpKind::Loop(_));
         for &region in &op.regions {
-            collect(kernel, region, inner, found);
+            collect(kernel, allowed, region, inner, found);
         }
     }
 }
 
-/// The place in shared memory of a tile that bulk tensor copies can load: `None` if they cannot, because the tensor is
-/// written, its unit axis or alignment is unknown, or the padding is not zero.
-pub fn bulk_layout(kernel: &Kernel, id: OpId) -> Option<SharedLayout> {
+/// The place in shared memory of a tile that bulk tensor copies can load.
+///
+/// # Errors
+/// Why they cannot: as [`bulk_place`], or the tensor is written, the padding is not zero, ...
+pub fn bulk_plan(kernel: &Kernel, id: OpId) -> Result<SharedLayout, Reason> {
     let op = &kernel.ops[id];
-    let OpKind::Load(load) = &op.kind else { return None };
-    let tensor = kernel.ty(op.operands[0]).as_tensor()?;
+    let OpKind::Load(load) = &op.kind else { return Err(Reason::Computed) };
+    let mutable = kernel.ty(op.operands[0]).as_tensor().is_some_and(|t| t.mutable);
+    let numel: usize = load.shape.iter().product();
     let zero = match load.pad {
         Literal::Float(bits) => bits == 0,
         Literal::Int(i) => i == 0,
-        Literal::Bool(_) => false,
+        Literal::Bool(b) => !b,
     };
-    let numel: usize = load.shape.iter().product();
-    let fits = !tensor.mutable && zero && numel >= SMALLEST;
-    bulk_place(kernel, op.operands[0], &load.shape).filter(|_| fits)
+    if load.hints.allow_tma == Some(false) {
+        return Err(Reason::HintForbids);
+    }
+    if mutable {
+        return Err(Reason::Written);
+    }
+    if numel < SMALLEST {
+        return Err(Reason::FewElements(numel));
+    }
+    let place = bulk_place(kernel, op.operands[0], &load.shape)?;
+    if zero { Ok(place) } else { Err(Reason::Padding) }
 }
 
-/// The place in shared memory of a tile that bulk tensor copies can move: `None` if the tensor's unit axis or alignment is
-/// unknown, or rows are shorter than 16 bytes.
-pub fn bulk_place(kernel: &Kernel, tensor: ValueId, shape: &[usize]) -> Option<SharedLayout> {
-    let elem = kernel.ty(tensor).as_tensor()?.elem;
-    let facts = kernel.facts(tensor)?;
-    let unit = facts.unit_axis?;
-    let aligned = facts.align >= 16
-        && facts.stride_align.iter().enumerate().all(|(axis, &align)| axis == unit || align >= 16);
-    let bytes = elem.bytes();
-    let numel: usize = shape.iter().product();
+/// As [`bulk_plan`], without the reason.
+pub fn bulk_layout(kernel: &Kernel, id: OpId) -> Option<SharedLayout> {
+    bulk_plan(kernel, id).ok()
+}
+
+/// The place in shared memory of a tile that bulk tensor copies can move.
+///
+/// # Errors
+/// Why they cannot: the tensor's unit axis or alignment is unknown, or rows are shorter than 16 bytes.
+pub fn bulk_place(kernel: &Kernel, tensor: ValueId, shape: &[usize]) -> Result<SharedLayout, Reason> {
+    let elem = kernel.ty(tensor).as_tensor().ok_or(Reason::Computed)?.elem;
+    let facts = kernel.facts(tensor).ok_or(Reason::Computed)?;
+    if elem == Elem::Bool {
+        return Err(Reason::Truth);
+    }
+    let unit = facts.unit_axis.ok_or(Reason::NoUnitAxis)?;
+    let (bytes, row) = (elem.bytes(), shape[unit] * elem.bytes());
+    if row < 16 {
+        return Err(Reason::ShortRow(row));
+    }
+    if facts.align < 16 {
+        return Err(Reason::Pointer(facts.align));
+    }
+    let odd = |&(axis, &align): &(usize, &u32)| axis != unit && align < 16;
+    if let Some((axis, &bytes)) = facts.stride_align.iter().enumerate().find(odd) {
+        return Err(Reason::Stride { axis, bytes });
+    }
     let order: Vec<usize> = bulk_order(unit, shape.len());
-    let layout = match numel == shape[unit] {
+    let layout = match shape.iter().product::<usize>() == shape[unit] {
         true => SharedLayout::linear(shape, &order, bytes),
         false => SharedLayout::swizzled(shape, &order, bytes),
     };
-    layout.ok().filter(|_| elem != Elem::Bool && aligned && shape[unit] * bytes >= 16)
+    layout.map_err(|_| Reason::ShortRow(row))
 }
 
 /// The axes of a tensor from the innermost, as tensor maps list them.
@@ -147,12 +211,18 @@ pub fn bulk_order(unit: usize, rank: usize) -> Vec<usize> {
 /// Stages of the channels inside loops: as many as shared memory holds, up to what helps.
 fn stages(kernel: &Kernel, cx: &PassCx<'_>, loads: &[BulkLoad]) -> usize {
     if let Some(stages) = cx.config.stages {
-        return stages.max(1);
+        return stages;
     }
-    let sum = |looped: bool| loads.iter().filter(|l| l.looped == looped).map(|l| l.bytes).sum::<usize>();
+    // Loads with a latency of their own take what they ask for.
+    let sum = |looped: bool| -> usize {
+        let free = loads.iter().filter(|l| l.looped == looped && !(looped && l.latency.is_some()));
+        free.map(|l| l.bytes).sum()
+    };
+    let hinted: usize =
+        loads.iter().filter(|l| l.looped).filter_map(|l| l.latency.map(|n| n * l.bytes)).sum();
     let blocks = cx.config.occupancy.unwrap_or(1).max(1) as usize;
     let reserve = RESERVE.max(looped_stores(kernel));
-    let room = (cx.target.max_shared_bytes / blocks).saturating_sub(reserve + sum(false));
+    let room = (cx.target.max_shared_bytes / blocks).saturating_sub(reserve + sum(false) + hinted);
     (room / sum(true).max(1)).clamp(2, STAGES)
 }
 

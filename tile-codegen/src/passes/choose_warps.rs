@@ -19,8 +19,8 @@ const MAX_BLOCKS: u32 = 32;
 /// Sets the number of warps.
 ///
 /// # Errors
-/// If the configuration asks for a number of warps, or of blocks on a multiprocessor, that there cannot be, or a tile is
-/// larger than threads can hold.
+/// If the configuration asks for a number of warps, of stages, or of blocks on a multiprocessor that there cannot be, or a
+/// tile is larger than threads can hold.
 pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
     let warps = cx.config.num_warps.unwrap_or_else(|| match cx.target.warpgroups {
         true => choose_warpgroups(kernel),
@@ -37,6 +37,10 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
             "kernel `{}` with an occupancy of {blocks}: a multiprocessor holds 1 to {MAX_BLOCKS} blocks",
             kernel.name
         );
+        return Err(Diagnostic::new(Code::Target, message).into());
+    }
+    if cx.config.stages == Some(0) {
+        let message = format!("kernel `{}` with 0 stages: a channel has at least 1", kernel.name);
         return Err(Diagnostic::new(Code::Target, message).into());
     }
     let threads = 32 * warps;
@@ -83,7 +87,7 @@ fn choose_warpgroups(kernel: &Kernel) -> usize {
                 && let (Some(a), Some(acc)) =
                     (kernel.ty(op.operands[0]).as_tile(), kernel.ty(op.results[0]).as_tile())
             {
-                count += usize::from(Mma::wide(a, acc, warps));
+                count += usize::from(Mma::wide(a, acc, warps).is_ok());
             }
         });
         count

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
+use crate::explain::{Choice, Reason};
 use crate::ir::{Kernel, OpId, RegionId, Type, ValueId};
 use crate::ops::binary::{Binary, BinaryOp};
 use crate::ops::{Effects, OpKind, TileOp};
@@ -47,23 +48,39 @@ fn rewrite_loop(kernel: &mut Kernel, parent: RegionId, id: OpId, num_warps: usiz
     }
     let mut left = BUDGET * 32 * num_warps;
     for &load in &ops {
-        let Some(bytes) = qualifies(kernel, load) else { continue };
-        let Some(slice) = address_slice(kernel, body, load) else { continue };
-        if bytes > left {
-            continue;
+        let op = kernel.ops[load].clone();
+        let OpKind::Load(_) = op.kind else { continue };
+        let slice = slice(kernel, body, load, left);
+        kernel.note(&op, Choice::Ahead(slice.as_ref().map(|_| ()).map_err(|&reason| reason)));
+        if let Ok((bytes, slice)) = slice {
+            left -= bytes;
+            prefetch(kernel, parent, id, load, &slice);
         }
-        left -= bytes;
-        prefetch(kernel, parent, id, load, &slice);
     }
 }
 
+/// The bytes of a load that can be issued ahead within `left` bytes, and what its address needs.
+fn slice(kernel: &Kernel, body: RegionId, load: OpId, left: usize) -> Result<(usize, Vec<OpId>), Reason> {
+    let bytes = qualifies(kernel, load)?;
+    let slice = address_slice(kernel, body, load).ok_or(Reason::Address)?;
+    if bytes > left { Err(Reason::Budget(bytes)) } else { Ok((bytes, slice)) }
+}
+
 /// The bytes of a large load from a read-only tensor.
-fn qualifies(kernel: &Kernel, id: OpId) -> Option<usize> {
+fn qualifies(kernel: &Kernel, id: OpId) -> Result<usize, Reason> {
     let op = &kernel.ops[id];
-    let OpKind::Load(_) = op.kind else { return None };
-    let tile = kernel.ty(op.results[0]).as_tile()?;
-    let read_only = kernel.ty(op.operands[0]).as_tensor().is_some_and(|t| !t.mutable);
-    (read_only && tile.numel() >= SMALLEST).then(|| tile.numel() * tile.elem.bytes())
+    let OpKind::Load(load) = &op.kind else { return Err(Reason::Computed) };
+    let tile = kernel.tile(op.results[0]);
+    if load.hints.latency == Some(1) {
+        return Err(Reason::LatencyOne);
+    }
+    if !kernel.ty(op.operands[0]).as_tensor().is_some_and(|t| !t.mutable) {
+        return Err(Reason::Written);
+    }
+    match tile.numel() >= SMALLEST {
+        true => Ok(tile.numel() * tile.elem.bytes()),
+        false => Err(Reason::Small(tile.numel())),
+    }
 }
 
 /// The pure operations of the loop body that the load's indices need, in order; `None` if they need anything else that

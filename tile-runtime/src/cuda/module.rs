@@ -229,6 +229,28 @@ impl Function {
         self.attributes
     }
 
+    /// How many of its blocks, of so many threads and bytes of dynamic shared memory, a multiprocessor runs at once.
+    ///
+    /// # Errors
+    /// [`Error::SharedMemory`]; [`Error::Driver`] naming the kernel.
+    pub fn occupancy(&self, threads: u32, dynamic_shared: u32) -> Result<u32> {
+        self.module.device.bind()?;
+        self.allow_dynamic_shared(dynamic_shared)?;
+        // SAFETY: the function is loaded and its context current.
+        let blocks = unsafe {
+            result::occupancy::max_active_block_per_multiprocessor(
+                self.handle,
+                threads as i32,
+                dynamic_shared as usize,
+            )
+        };
+        let fail = |error| {
+            let context = format!("kernel {}, {threads} threads", self.module.kernel);
+            Error::driver_in(context, "cuOccupancyMaxActiveBlocksPerMultiprocessor", error)
+        };
+        Ok(u32::try_from(blocks.map_err(fail)?).unwrap_or(0))
+    }
+
     /// Queues the function on a stream of the same GPU. Use it inside [`Stream::submit`], which orders it after the
     /// earlier uses of its buffers and keeps them alive.
     ///

@@ -76,6 +76,7 @@ const FUNCTIONS: &[&str] = &[
     "cuMemsetD8Async",
     "cuMemsetD16Async",
     "cuMemsetD32Async",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
     "cuLinkCreate_v2",
     "cuLinkAddData_v2",
     "cuLinkComplete",

@@ -23,6 +23,7 @@ use crate::ir::{Kernel, OpId, ValueId};
 use crate::layout::{Layout, SharedLayout};
 use crate::ops::OpKind;
 use crate::ops::place::{Natural, PlaceCx};
+use crate::target::Target;
 
 /// What a user wants of a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,8 +41,8 @@ struct Plan<'k> {
     kernel: &'k Kernel,
     /// Warps of the role that is being walked, or of the block.
     num_warps: Cell<usize>,
-    /// Whether warpgroups multiply out of shared memory.
-    warpgroups: bool,
+    /// The GPU architecture.
+    target: &'k Target,
     /// Values that are in shared memory when they come to be: what channels carry, and views of it.
     shared: BTreeMap<ValueId, SharedLayout>,
     chained: Vec<OpId>,
@@ -57,15 +58,15 @@ struct Plan<'k> {
 /// If the result would break the IR's rules, which is a fault of this pass.
 pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
     let num_warps = kernel.num_warps.unwrap_or(1);
-    *kernel = assign_layouts(kernel, num_warps, cx.target.warpgroups)?;
+    *kernel = assign_layouts(kernel, num_warps, cx.target)?;
     Ok(Changed::Yes)
 }
 
-fn assign_layouts(kernel: &Kernel, num_warps: usize, warpgroups: bool) -> Result<Kernel, Diagnostics> {
+fn assign_layouts(kernel: &Kernel, num_warps: usize, target: &Target) -> Result<Kernel, Diagnostics> {
     let mut plan = Plan {
         kernel,
         num_warps: Cell::new(num_warps),
-        warpgroups,
+        target,
         shared: received(kernel),
         chained: chained_products(kernel),
         natural: BTreeMap::new(),
@@ -86,7 +87,7 @@ impl<'k> Plan<'k> {
             op,
             num_warps: self.num_warps.get(),
             chained: &self.chained,
-            warpgroups: self.warpgroups,
+            target: self.target,
             shared: &self.shared,
         }
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::{Demand, Plan};
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::explain::{Choice, Note};
 use crate::ir::{Builder, Kernel, LocId, OpId, RegionId, Stage, Type, ValueId};
 use crate::layout::{Conversion, Layout, SharedLayout, conversion, scratch};
 use crate::ops::{
-    OpKind, convert_layout::ConvertLayout, from_shared::FromShared, receive::Receive, to_shared::ToShared,
-    view_shared::ViewShared,
+    OpKind, convert_layout::ConvertLayout, from_shared::FromShared, mma::Mma, receive::Receive, store,
+    to_shared::ToShared, view_shared::ViewShared,
 };
 
 /// The forms of one old value in the new kernel.
@@ -40,6 +41,7 @@ impl Plan<'_> {
         let old = self.kernel;
         let mut builder = Builder::new(old.name.clone());
         builder.kernel.locs = old.locs.clone();
+        builder.kernel.notes = old.notes.clone();
         let warps = self.num_warps.get();
         let scalar = Layout::scalar(warps.next_power_of_two()).map_err(|e| fault(e.to_string()))?;
         let mut rebuild = Rebuild { plan: self, builder, forms: BTreeMap::new(), scalar };
@@ -251,6 +253,9 @@ impl Rebuild<'_, '_> {
     /// An operation is repeated for each layout that its result is made in.
     fn plain(&mut self, id: OpId) -> Result<(), Fault> {
         let op = self.plan.kernel.ops[id].clone();
+        if let Some(choice) = self.choice(id) {
+            self.builder.kernel.notes.push(Note::of(self.plan.kernel, &op, choice));
+        }
         let placed = op.results.first().copied().filter(|&r| self.plan.placed(r));
         let layouts: Vec<Option<Layout>> = match placed {
             None => vec![None],
@@ -278,6 +283,16 @@ impl Rebuild<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// What the placement of an operation decides of its path.
+    fn choice(&self, id: OpId) -> Option<Choice> {
+        let cx = self.plan.cx(id);
+        match &cx.op.kind {
+            OpKind::Mma(_) => Some(Choice::Product(Mma::product(&cx))),
+            OpKind::Store(_) => store::bulk(&cx, cx.tile(0)?).err().map(Choice::NoBulkStore),
+            _ => None,
+        }
     }
 
     /// What a channel carries, or a view of it: in shared memory, to be read where it is used.

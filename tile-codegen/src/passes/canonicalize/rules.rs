@@ -172,7 +172,7 @@ impl Rewriter<'_> {
             let ratio = load.shape[axis] / part.shape[axis];
             operands.push(self.scaled(index, ratio as i64, part.index[axis] as i64, op));
         }
-        Some(self.emit(Load { shape: part.shape.clone(), pad: load.pad }, operands, op.loc))
+        Some(self.emit(Load { shape: part.shape.clone(), ..load.clone() }, operands, op.loc))
     }
 
     /// `index * ratio + offset`. A tile that lies outside the tensor may have any index, so that an i32 could wrap back

@@ -1,0 +1,170 @@
+//! Why a faster path was not taken: what the functions that decide return.
+
+use std::fmt;
+
+use super::count;
+use crate::ir::Elem;
+
+/// Why an operation is not done in the faster way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    // Bulk tensor copies through a channel.
+    /// The target of this name has no bulk tensor copies.
+    TargetWithoutBulk(&'static str),
+    /// The configuration forbids bulk tensor copies.
+    ConfigForbids,
+    /// The load's own hint forbids them.
+    HintForbids,
+    /// So many warps compute, which is no number of whole warpgroups.
+    NotWarpgroups(usize),
+    /// No product of the kernel is one that warpgroups do.
+    NoWideProduct,
+    /// The tile is computed, not loaded.
+    Computed,
+    /// The kernel writes the tensor.
+    Written,
+    /// The elements are truth values.
+    Truth,
+    /// No axis of the tensor has stride 1.
+    NoUnitAxis,
+    /// The tensor's address is a multiple of so many bytes only.
+    Pointer(u32),
+    /// The stride of an axis is a multiple of so many bytes only.
+    Stride {
+        /// The axis.
+        axis: usize,
+        /// Bytes.
+        bytes: u32,
+    },
+    /// Elements outside the tensor are not zero.
+    Padding,
+    /// The tile has so few elements.
+    FewElements(usize),
+    /// A row of the tile has so few bytes.
+    ShortRow(usize),
+
+    // Bulk stores.
+    /// The kernel is not divided into roles.
+    Undivided,
+    /// The kernel accesses the tensor in so many places.
+    Accesses(usize),
+    /// Iterations of a loop may store the same tile.
+    SameTile,
+
+    // Loads ahead of their iteration.
+    /// The load is not in the body of a counted loop around a product.
+    NoLoop,
+    /// So few elements are better loaded where they are used.
+    Small(usize),
+    /// The address depends on what the loop computes.
+    Address,
+    /// So many bytes more are not free in registers.
+    Budget(usize),
+    /// The load's hint is a latency of 1.
+    LatencyOne,
+
+    // Wide accesses.
+    /// The extent of the unit axis is a multiple of so many elements only.
+    Extent(u32),
+    /// A thread has so few neighbouring elements.
+    FewPerThread(usize),
+
+    // Products.
+    /// The target of this name has no products of warpgroups.
+    TargetWithoutWarpgroups(&'static str),
+    /// The operands are exact f32.
+    Exact,
+    /// Operands of this type have no product of warpgroups.
+    Operands(Elem),
+    /// Operands have a batch dimension.
+    Batched,
+    /// The depth K is less than the least.
+    Depth {
+        /// K of the product.
+        k: usize,
+        /// K of one instruction.
+        least: usize,
+    },
+    /// The longer side has fewer rows than 64 for each warpgroup.
+    Rows {
+        /// The longer of M and N.
+        rows: usize,
+        /// Warpgroups.
+        groups: usize,
+    },
+    /// The shorter side has so many columns, which one instruction cannot have.
+    Columns(usize),
+    /// No operand comes through a channel.
+    NoChannel,
+    /// The operand in shared memory does not lie as the instruction reads it.
+    Unreadable,
+    /// The product is smaller than one `mma.sync`.
+    SmallProduct {
+        /// Rows.
+        m: usize,
+        /// Columns.
+        n: usize,
+    },
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::TargetWithoutBulk(target) => write!(f, "{target} has no bulk tensor copies"),
+            Reason::ConfigForbids => write!(f, "`allow_tma` of the configuration is false"),
+            Reason::HintForbids => write!(f, "its hint `allow_tma` is false"),
+            Reason::NotWarpgroups(1) => write!(f, "1 warp computes, and a warpgroup has 4"),
+            Reason::NotWarpgroups(warps) => write!(f, "{warps} warps compute, and a warpgroup has 4"),
+            Reason::NoWideProduct => write!(f, "the kernel has no product that warpgroups do"),
+            Reason::Computed => write!(f, "the tile is computed, not loaded"),
+            Reason::Written => write!(f, "the kernel writes the tensor"),
+            Reason::Truth => write!(f, "elements are bool"),
+            Reason::NoUnitAxis => write!(f, "no axis of the tensor has stride 1"),
+            Reason::Pointer(bytes) => {
+                write!(f, "the tensor's address is a multiple of {bytes} bytes only, not of 16")
+            }
+            Reason::Stride { axis, bytes } => {
+                write!(f, "the stride of axis {axis} is a multiple of {bytes} bytes only, not of 16")
+            }
+            Reason::Padding => write!(f, "elements outside the tensor are not zero"),
+            Reason::FewElements(elements) => {
+                write!(f, "the tile has {}, fewer than 16", count(*elements, "element"))
+            }
+            Reason::ShortRow(bytes) => write!(f, "a row of the tile has {bytes} bytes, fewer than 16"),
+            Reason::Undivided => write!(f, "the kernel is not divided into roles"),
+            Reason::Accesses(n) => write!(f, "the kernel accesses the tensor in {n} places"),
+            Reason::SameTile => write!(f, "iterations of a loop may store the same tile"),
+            Reason::NoLoop => write!(f, "it is not in the body of a counted loop around a product"),
+            Reason::Small(elements) => {
+                write!(f, "the tile has {}, fewer than 1024", count(*elements, "element"))
+            }
+            Reason::Address => write!(f, "its index depends on what the loop carries or loads"),
+            Reason::Budget(bytes) => write!(f, "the registers have no room for its {bytes} bytes"),
+            Reason::LatencyOne => write!(f, "its hint `latency` is 1"),
+            Reason::Extent(elements) => {
+                write!(f, "the extent along the rows is a multiple of {elements} elements only")
+            }
+            Reason::FewPerThread(1) => write!(f, "a thread has no neighbouring elements"),
+            Reason::FewPerThread(n) => write!(f, "a thread has {n} neighbouring elements"),
+            Reason::TargetWithoutWarpgroups(target) => write!(f, "{target} has no products of warpgroups"),
+            Reason::Exact => write!(f, "operands are f32, whose products are exact; cast to tf32 or bf16"),
+            Reason::Operands(elem) => write!(f, "operands are {elem}, not f16 or bf16"),
+            Reason::Batched => write!(f, "operands have a batch dimension"),
+            Reason::Depth { k, least } => write!(f, "K = {k} is less than {least}"),
+            Reason::Rows { rows, groups: 1 } => {
+                write!(f, "the longer side has {rows} rows, and a warpgroup takes 64")
+            }
+            Reason::Rows { rows, groups } => {
+                write!(f, "the longer side has {rows} rows, and {groups} warpgroups take {}", 64 * groups)
+            }
+            Reason::Columns(columns) => {
+                write!(f, "the shorter side has {columns} columns, and an instruction takes 8 to 256")
+            }
+            Reason::NoChannel => write!(f, "no operand comes through a channel"),
+            Reason::Unreadable => write!(f, "the operand in shared memory does not lie as `wgmma` reads it"),
+            Reason::SmallProduct { m, n } => {
+                write!(f, "M = {m} and N = {n}, and one `mma.sync` has 16 and 8")
+            }
+        }
+    }
+}
