@@ -1,4 +1,4 @@
-//! The programs in the README and in the page about tests, as doc tests.
+//! The programs in the README and in pages of `docs`, as doc tests.
 
 #[doc = include_str!("../../README.md")]
 #[cfg(doctest)]
@@ -7,3 +7,7 @@ struct Readme;
 #[doc = include_str!("../../docs/testing-kernels.md")]
 #[cfg(doctest)]
 struct TestingKernels;
+
+#[doc = include_str!("../../docs/hints.md")]
+#[cfg(doctest)]
+struct Hints;
