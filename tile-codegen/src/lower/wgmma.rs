@@ -158,10 +158,16 @@ fn turned(shared: &SharedLayout, straight: bool) -> SharedLayout {
     if straight { shared.clone() } else { shared.permute(&[1, 0]).expect("a matrix has two axes") }
 }
 
-/// Whether a product is done by warpgroups: an operand of 16 bits is in shared memory.
+/// Whether a product is done by warpgroups: its accumulator is laid out for them, and an operand is in shared memory.
+/// Products by FMAs have both operands there too.
 pub(crate) fn is_wide(kernel: &crate::ir::Kernel, id: OpId) -> bool {
     let op = &kernel.ops[id];
-    let narrow =
-        |v: &ValueId| kernel.ty(*v).as_shared().is_some_and(|s| matches!(s.elem, Elem::F16 | Elem::BF16));
-    matches!(op.kind, OpKind::Mma(_)) && op.operands[..2].iter().any(narrow)
+    let OpKind::Mma(_) = op.kind else { return false };
+    let shared = op.operands[..2].iter().any(|&v| kernel.ty(v).as_shared().is_some());
+    let Some(layout) = kernel.values[op.results[0]].layout.as_ref().filter(|_| shared) else { return false };
+    let &[rows, cols] = layout.shape() else { return false };
+    let groups = layout.num_warps() / 4;
+    let straight = wgmma_acc(&[rows, cols], groups).is_ok_and(|wide| wide == *layout);
+    let swapped = || wgmma_acc(&[cols, rows], groups).and_then(|wide| wide.permute(&[1, 0]));
+    straight || swapped().is_ok_and(|wide| wide == *layout)
 }
