@@ -74,7 +74,7 @@ fn qualifies(kernel: &Kernel, id: OpId) -> Result<usize, Reason> {
     if load.hints.latency == Some(1) {
         return Err(Reason::LatencyOne);
     }
-    if !kernel.ty(op.operands[0]).as_tensor().is_some_and(|t| !t.mutable) {
+    if kernel.ty(op.operands[0]).as_tensor().is_none_or(|t| t.mutable) {
         return Err(Reason::Written);
     }
     match tile.numel() >= SMALLEST {

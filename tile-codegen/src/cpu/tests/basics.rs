@@ -3,10 +3,11 @@
 use crate::cpu::{Arg, Program, VecMemory, run_grid};
 use crate::ir::{Builder, Elem, LocId, ParamKind, TensorFacts, TensorType, Type};
 use crate::ops::binary::{Binary, BinaryOp};
+use crate::ops::load::{Hints, Load};
 use crate::ops::mma::Mma;
 use crate::ops::permute::Permute;
 use crate::ops::unary::{Unary, UnaryOp};
-use crate::ops::{Literal, bid::Bid, load::Load, store::Store};
+use crate::ops::{Literal, bid::Bid, store::Store};
 
 #[test]
 fn adds_vectors() {
@@ -18,7 +19,7 @@ fn adds_vectors() {
     let (x, y, out) = (tensor("x", false), tensor("y", false), tensor("out", true));
     let loc = LocId::default();
     let bid = b.emit(Bid { axis: 0 }.into(), vec![], loc)[0];
-    let load = Load { shape: vec![16], pad: Literal::Int(0) };
+    let load = Load { shape: vec![16], pad: Literal::Int(0), hints: Hints::new() };
     let tx = b.emit(load.clone().into(), vec![x, bid], loc)[0];
     let ty = b.emit(load.into(), vec![y, bid], loc)[0];
     let sum = b.emit(Binary { op: BinaryOp::Add }.into(), vec![tx, ty], loc)[0];
@@ -47,7 +48,7 @@ fn product_kernel() -> Builder {
     let (x, out) = (tensor("x", false), tensor("out", true));
     let (row, column) =
         (b.emit(Bid { axis: 0 }.into(), vec![], loc)[0], b.emit(Bid { axis: 1 }.into(), vec![], loc)[0]);
-    let load = Load { shape: vec![32, 32], pad: Literal::Int(0) };
+    let load = Load { shape: vec![32, 32], pad: Literal::Int(0), hints: Hints::new() };
     let tile = b.emit(load.into(), vec![x, row, column], loc)[0];
     let turned = b.emit(Permute { axes: vec![1, 0] }.into(), vec![tile], loc)[0];
     let square = b.emit(Mma.into(), vec![tile, turned, tile], loc)[0];

@@ -95,7 +95,11 @@ impl Generator<'_> {
         let shape: Vec<_> = (0..rank).map(|_| self.c.pick(&[1, 4, 8])).collect();
         let index = (0..rank).map(|_| self.scalar(Elem::I32)).collect::<Vec<_>>();
         let pad = if rank == 2 { Literal::float(self.c.pick(&[0.0, -1.5])) } else { Literal::Int(-1) };
-        self.one(load::Load { shape, pad }, [vec![tensor], index].concat())
+        let hints = load::Hints {
+            latency: self.c.pick(&[None, Some(1), Some(10)]),
+            allow_tma: self.c.pick(&[None, Some(true), Some(false)]),
+        };
+        self.one(load::Load { shape, pad, hints }, [vec![tensor], index].concat())
     }
 
     fn store(&mut self, tile: ValueId, y: ValueId, m: ValueId) {
