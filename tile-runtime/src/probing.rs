@@ -1,12 +1,13 @@
 //! Launches PTX of the typed tree on buffers of bytes, on the PTX executor and on a GPU: for probing what instructions do.
 //!
 //! This is no way around the checks of [`Launch`](crate::Launch): nothing bounds what such a kernel accesses. A GPU therefore
-//! runs it only after the executor has run it on the same bytes, with several schedules and without a report.
+//! runs it only after the executor has run it on the same bytes, with several schedules and without a report, but for those
+//! that are known not to endanger anybody.
 
 use std::ffi::c_void;
 
 use tile_codegen::ptx::{Kernel, Module, ParamKind, Shared, print_module};
-use tile_codegen::simt::{Access, Memory, Program, Run, TensorMap};
+use tile_codegen::simt::{Access, Memory, Program, Report, ReportKind, Run, TensorMap};
 
 use crate::buffer::{self, Use};
 use crate::cuda;
@@ -59,6 +60,9 @@ pub struct Probing<'a> {
     pub buffers: &'a [ProbeBuffer],
     /// One for each parameter of the kernel.
     pub params: &'a [ProbeParam],
+    /// Whether it is a probe of what a store does between the end of its tensor and that of its buffer. The executor must
+    /// report the tensor map then, and nothing else; else it must report nothing.
+    pub writes_past_tensor: bool,
 }
 
 impl Probing<'_> {
@@ -114,12 +118,21 @@ impl Probing<'_> {
         let params = self.params.iter().map(bytes).collect::<Result<Vec<_>>>()?;
         let run = Run { seed, budget: BUDGET, ..Run::new(&program, [self.blocks, 1, 1], params) };
         let outcome = run.execute(&memory).map_err(|error| self.refused(&error))?;
-        if let Some(report) = outcome.reports.first() {
-            let count = outcome.reports.len();
-            return Err(self.refused(&format!("{count} reports with seed {seed}, the first: {report:?}")));
-        }
+        self.check(seed, &outcome.reports)?;
         let written = self.buffers.iter().zip(&bases).filter(|(buffer, _)| buffer.written);
         Ok(written.map(|(_, &base)| memory.bytes(base).expect("a region of this memory")).collect())
+    }
+
+    fn check(&self, seed: u64, reports: &[Report]) -> Result<()> {
+        let known = |report: &&Report| self.writes_past_tensor && report.kind == ReportKind::TensorMap;
+        if let Some(report) = reports.iter().find(|report| !known(report)) {
+            let count = reports.len();
+            return Err(self.refused(&format!("{count} reports with seed {seed}, among them: {report:?}")));
+        }
+        if self.writes_past_tensor && reports.is_empty() {
+            return Err(self.refused(&format!("no report with seed {seed}, expected writes behind a tensor")));
+        }
+        Ok(())
     }
 
     /// Runs the kernel on the executor, and then on a GPU; the bytes that the GPU left in the buffers that are written.
@@ -153,7 +166,8 @@ impl Probing<'_> {
         stream.submit(&uses, || {
             let mut pointers: Vec<*mut c_void> = values.iter_mut().map(Value::pointer).collect();
             // SAFETY: `kernel` has made sure that there is one value for each parameter, of its kind and size. The executor
-            // has run this very kernel on the same bytes and reported no access outside of its buffers, which the uses name;
+            // has run this very kernel on the same bytes and reported no access outside of its buffers, which the uses name
+            // (what lies outside of a tensor but in a buffer that is written has a report of another kind);
             // addresses of a kernel that is probed come from its parameters, its input and its threads' numbers alone.
             unsafe { function.launch(&stream, [self.blocks, 1, 1], kernel.reqntid, 0, &mut pointers) }
         })?;
@@ -224,10 +238,14 @@ mod tests {
 
     const PARAMS: [ProbeParam; 2] = [ProbeParam::Buffer(0), ProbeParam::Buffer(1)];
 
+    fn add<'a>(module: &'a Module, buffers: &'a [ProbeBuffer]) -> Probing<'a> {
+        Probing { name: "add", module, blocks: 1, buffers, params: &PARAMS, writes_past_tensor: false }
+    }
+
     #[test]
     fn buffers_that_are_written_come_back() {
         let (module, buffers) = (module(32), buffers());
-        let probing = Probing { name: "add", module: &module, blocks: 1, buffers: &buffers, params: &PARAMS };
+        let probing = add(&module, &buffers);
         let right: Vec<u8> = (1..33u32).flat_map(u32::to_le_bytes).collect();
         assert_eq!(probing.execute(1).expect("a clean kernel"), std::slice::from_ref(&right));
         match Device::cuda(0) {
@@ -239,9 +257,11 @@ mod tests {
     #[test]
     fn what_the_executor_reports_runs_nowhere() {
         let (module, buffers) = (module(64), buffers());
-        let probing = Probing { name: "add", module: &module, blocks: 1, buffers: &buffers, params: &PARAMS };
+        let probing = add(&module, &buffers);
         let error = probing.run(&Device::cpu()).expect_err("threads 32.. are out of bounds").to_string();
         assert!(error.contains("OutOfBounds"), "{error}");
+        let error = Probing { writes_past_tensor: true, ..probing.clone() }.execute(0).expect_err("as before");
+        assert!(error.to_string().contains("OutOfBounds"), "{error}");
         let probing = Probing { params: &PARAMS[..1], ..probing };
         let error = probing.execute(0).expect_err("a parameter is missing").to_string();
         assert!(error.contains("parameters"), "{error}");

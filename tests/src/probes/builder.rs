@@ -184,6 +184,7 @@ impl Builder {
             output: self.output,
             forms: self.forms,
             maps: self.maps,
+            writes_past_tensor: false,
         }
     }
 }

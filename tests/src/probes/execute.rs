@@ -39,7 +39,9 @@ impl Probe {
             .chain(self.maps.iter().map(map))
             .collect();
         let (name, module, blocks) = (&self.name, &self.module, self.blocks);
-        let probing = Probing { name, module, blocks, buffers: &buffers, params: &params };
+        let writes_past_tensor = self.writes_past_tensor;
+        let probing =
+            Probing { name, module, blocks, buffers: &buffers, params: &params, writes_past_tensor };
         let mut outputs = run(&probing).map_err(|error| error.to_string())?;
         Ok(outputs.pop().expect("one buffer is written"))
     }

@@ -1,6 +1,7 @@
 //! Bulk copies of boxes of tensors: ranks 1 to 5, every swizzle and element size, boxes partly and wholly outside.
 //!
-//! The innermost coordinate is a multiple of 16 bytes everywhere, as it is in kernels of the compiler.
+//! The innermost coordinate is a multiple of 16 bytes everywhere, and stores begin at no negative ones: others are illegal
+//! instructions on an H200, and its context is lost with them.
 //!
 //! The tensor counts its elements, and gaps between its rows hold other numbers; shared memory holds other bytes before.
 
@@ -21,18 +22,14 @@ pub(super) fn probes() -> Vec<Probe> {
             let case = plane(swizzle, element);
             all.push(case.clone().load(DATA));
             all.push(case.clone().outside().load(DATA));
-            if element == 2 || element == 4 || matches!(swizzle, TensorSwizzle::None | TensorSwizzle::B128) {
-                all.push(case.clone().store());
-            }
-            if element == 2 {
-                all.push(case.outside().store());
+            if element == 2 || element == 4 || is_common(swizzle) {
+                all.extend(plane_stores(swizzle, element).map(Case::store));
             }
         }
         for rank in [1, 3, 4, 5] {
-            let case = solid(swizzle, rank);
-            all.push(case.clone().load(DATA));
-            if matches!(swizzle, TensorSwizzle::None | TensorSwizzle::B128) {
-                all.push(case.store());
+            all.push(solid(swizzle, rank).load(DATA));
+            if is_common(swizzle) {
+                all.extend(solid_stores(swizzle, rank).map(Case::store));
             }
         }
         for shift in [128, 384] {
@@ -40,7 +37,12 @@ pub(super) fn probes() -> Vec<Probe> {
         }
     }
     all.extend(largest_sides().map(|case| case.load(DATA)));
+    all.push(far().load(DATA));
     all
+}
+
+fn is_common(swizzle: TensorSwizzle) -> bool {
+    matches!(swizzle, TensorSwizzle::None | TensorSwizzle::B128)
 }
 
 /// A tensor, a box of it, and where boxes begin.
@@ -49,6 +51,7 @@ struct Case {
     title: String,
     map: TensorMap,
     starts: Vec<Vec<i64>>,
+    past_tensor: bool,
 }
 
 /// Elements in 16 bytes: what the innermost coordinate must be a multiple of.
@@ -66,6 +69,29 @@ fn plane(swizzle: TensorSwizzle, element: u32) -> Case {
     Case::new("2d", element, dims, vec![width, 16], swizzle, starts)
 }
 
+/// What stores do to a plane, one fact a case. Rows are a multiple of 16 bytes, but for the last case.
+fn plane_stores(swizzle: TensorSwizzle, element: u32) -> impl Iterator<Item = Case> {
+    let width = swizzle.span().unwrap_or(48) as u32 / element;
+    let (w, unit) = (i64::from(width), unit(element));
+    let columns = u64::from(2 * width) + unit as u64;
+    let case = move |what: &str, columns, starts: &[[i64; 2]]| {
+        let starts = starts.iter().map(|start| start.to_vec()).collect();
+        Case::new(&format!("2d {what}"), element, vec![columns, 20], vec![width, 16], swizzle, starts)
+    };
+    [
+        case("inside", columns, &[[0, 0], [unit, 2], [w + unit, 4]]),
+        case("over the last row", columns, &[[unit, 12], [0, 19]]),
+        case("over the last column", columns, &[[2 * w, 2], [w + 2 * unit, 4]]),
+        case("behind the last row", columns, &[[0, 20], [unit, 1 << 20]]),
+        case("behind the last column", columns, &[[2 * w + unit, 0], [1 << 20, 2]]),
+        case("over both", columns, &[[2 * w, 19]]),
+        case("inside of rows that end within 16 bytes", columns - 1, &[[0, 0], [w, 2]]),
+        case("over the end of rows within 16 bytes", columns - 1, &[[2 * w, 2], [w + unit, 12]]).past_tensor(),
+        case("behind the end of rows within 16 bytes", columns - 1, &[[2 * w + unit, 2]]),
+    ]
+    .into_iter()
+}
+
 /// Any number of dimensions, elements of 2 bytes.
 fn solid(swizzle: TensorSwizzle, rank: usize) -> Case {
     let width = swizzle.span().unwrap_or(32) as u32 / 2;
@@ -76,6 +102,31 @@ fn solid(swizzle: TensorSwizzle, rank: usize) -> Case {
     let starts = starts.iter().map(|start| start[..rank].to_vec()).collect();
     let sides = [width, 4, 2, 2, 2][..rank].to_vec();
     Case::new(&format!("{rank}d"), 2, dims[..rank].to_vec(), sides, swizzle, starts)
+}
+
+/// What stores do to a tensor of any number of dimensions, elements of 2 bytes: one fact a case.
+fn solid_stores(swizzle: TensorSwizzle, rank: usize) -> impl Iterator<Item = Case> {
+    let width = swizzle.span().unwrap_or(32) as u32 / 2;
+    let (w, unit) = (i64::from(width), unit(2));
+    let sides = [width, 4, 2, 2, 2][..rank].to_vec();
+    let case = move |what: &str, starts: &[[i64; 5]]| {
+        let dims = [u64::from(width) + 8, 7, 4, 4, 4][..rank].to_vec();
+        let starts = starts.iter().map(|start| start[..rank].to_vec()).collect();
+        Case::new(&format!("{rank}d {what}"), 2, dims, sides.clone(), swizzle, starts)
+    };
+    [
+        case("inside", &[[0, 0, 0, 0, 0], [unit, 3, 1, 1, 2]]),
+        case("over the last of each", &[[w, 4, 3, 3, 3]]),
+        case("behind the last of one", &[[w + unit, 1, 1, 1, 1], [0, 1, 1, 1, 4]]),
+    ]
+    .into_iter()
+}
+
+/// Boxes at the furthest coordinates that the compiler limits them to.
+fn far() -> Case {
+    let (low, high) = (-(1 << 30), (1 << 31) - 1024);
+    let starts = [[low, 0], [high, 0], [0, low], [0, high], [high, high]].map(|start| start.to_vec()).to_vec();
+    Case::new("2d, far", 2, vec![64, 20], vec![64, 16], TensorSwizzle::B128, starts)
 }
 
 /// Boxes whose sides have 256 elements.
@@ -105,7 +156,7 @@ impl Case {
             bytes *= dim;
         }
         let title = format!("{title}, {element} bytes, {}", swizzle_name(swizzle));
-        Case { title, map: TensorMap { address: 0, element, dims, strides, box_dims, swizzle }, starts }
+        Case { title, map: TensorMap { address: 0, element, dims, strides, box_dims, swizzle }, starts, past_tensor: false }
     }
 
     /// The same tensor with boxes that have no element of it.
@@ -113,6 +164,12 @@ impl Case {
         let w = i64::from(self.map.box_dims[0]);
         self.title += ", outside";
         self.starts = vec![vec![3 * w, 0], vec![-w, 0], vec![0, -16], vec![0, 20], vec![w, 1 << 20]];
+        self
+    }
+
+    /// The stores write behind the end of rows.
+    fn past_tensor(mut self) -> Case {
+        self.past_tensor = true;
         self
     }
 
@@ -193,6 +250,6 @@ impl Case {
             p.f.emit_if(first, Hopper::BulkCommit.into());
         }
         p.f.emit_if(first, Hopper::BulkWait { pending: 0, read: false }.into());
-        p.finish()
+        Probe { writes_past_tensor: self.past_tensor, ..p.finish() }
     }
 }

@@ -7,7 +7,7 @@ use super::memory::Access;
 use super::report::{Place, ReportKind};
 use super::state::{BlockParts, Engine};
 use super::step::{Step, who};
-use super::tensor_map::{self, TensorMap};
+use super::tensor_map::{self, BoxRow, TensorMap};
 use crate::ptx::{Addr, Coords, Operand, Reg, Space, Ty};
 
 /// Where parameters lie among generic addresses, and how far apart.
@@ -113,8 +113,15 @@ impl Step<'_, '_> {
         if !self.aligned_to(lane, shared, 128) {
             return Vec::new();
         }
+        if let Some(message) = map.refusal(&at, load) {
+            self.report(ReportKind::TensorMap, Some(lane), || message);
+            return Vec::new();
+        }
         let mut pieces = Vec::new();
-        for row in map.rows(&at) {
+        for mut row in map.rows(&at) {
+            if !load {
+                self.whole_pieces(lane, &mut row);
+            }
             let length = row.valid.end - row.valid.start;
             let place = match length {
                 0 => None,
@@ -131,6 +138,22 @@ impl Step<'_, '_> {
             }
         }
         pieces
+    }
+
+    /// Stores write whole pieces of 16 bytes: the last one of a row that has elements of the tensor goes on behind them.
+    fn whole_pieces(&mut self, lane: usize, row: &mut BoxRow) {
+        let end = row.valid.end;
+        row.valid.end = end.next_multiple_of(16);
+        let over = row.valid.end - end;
+        if over > 0 {
+            let at = row.address + end;
+            self.report(ReportKind::TensorMap, Some(lane), || {
+                format!(
+                    "writes {over} bytes behind the end of a row of the tensor, at {at:#x}; \
+                     a tensor that boxes are stored over the edge of needs rows of a multiple of 16 bytes"
+                )
+            });
+        }
     }
 
     /// The pieces of a copy in a line, of one lane.

@@ -61,7 +61,8 @@ kinds! {
     RegisterInFlight: "register in flight",
     /// The warps of a warpgroup do not do the same, or with operands that do not exist.
     WarpgroupMisuse: "warpgroup misuse",
-    /// A bulk tensor copy without a tensor map that fits it.
+    /// A bulk tensor copy without a tensor map that fits it, at coordinates that the hardware refuses, or that writes
+    /// outside of its tensor.
     TensorMap: "tensor map",
 }
 

@@ -228,6 +228,20 @@ impl TensorMap {
         rows
     }
 
+    /// Why the hardware refuses a copy of the box at these coordinates: an illegal instruction on an H200
+    /// (`tests/data/probes/README.md`). `None` if it does not.
+    pub(super) fn refusal(&self, at: &[i64], load: bool) -> Option<String> {
+        let (first, element) = (at[0], i64::from(self.element));
+        if (first * element) % 16 != 0 {
+            return Some(format!(
+                "the innermost coordinate is {first}, expected a multiple of {}: boxes begin at multiples of 16 bytes",
+                16 / element
+            ));
+        }
+        let negative = at.iter().find(|&&coord| coord < 0).filter(|_| !load)?;
+        Some(format!("a store at coordinate {negative}, expected none below 0; only loads may begin before the tensor"))
+    }
+
     /// Whether a copy names as many coordinates as the map has dimensions.
     pub(super) fn fits(&self, coords: &Coords) -> bool {
         coords.len() == self.dims.len()

@@ -3,7 +3,7 @@
 use super::hopper::Launch;
 use super::{Case, at, builder, bytes_of, put};
 use crate::ptx::*;
-use crate::simt::{TensorMap, TensorMapError, TensorSwizzle};
+use crate::simt::{ReportKind, TensorMap, TensorMapError, TensorSwizzle};
 
 /// Thread 0 initialises an mbarrier at byte 0 for one arrival; then all threads meet.
 pub(super) fn init(f: &mut FuncBuilder) -> Reg {
@@ -22,6 +22,10 @@ fn expect(f: &mut FuncBuilder, first: Reg, bytes: i64) {
 
 /// A launch that loads a box at `coords` and copies its 4-byte words, in the order of shared memory, to the output.
 fn load_box(map: TensorMap, tensor: Vec<u8>, coords: &[i64]) -> Vec<u8> {
+    box_load(map, tensor, coords).clean()
+}
+
+fn box_load(map: TensorMap, tensor: Vec<u8>, coords: &[i64]) -> Launch {
     let bytes = map.box_bytes() as usize;
     let mut f = FuncBuilder::new("load", 32);
     let param = f.param("map", ParamKind::Bytes { size: 128, align: 64 });
@@ -49,7 +53,7 @@ fn load_box(map: TensorMap, tensor: Vec<u8>, coords: &[i64]) -> Vec<u8> {
     let shared = 1024 + bytes as u32;
     let tensors = vec![(tensor, map)];
     let (inputs, out) = (Vec::new(), vec![0; bytes]);
-    Launch { kernel: f.finish(), tensors, inputs, out, out_map: None, shared }.clean()
+    Launch { kernel: f.finish(), tensors, inputs, out, out_map: None, shared }
 }
 
 fn halves(count: u16) -> Vec<u8> {
@@ -88,20 +92,20 @@ fn boxes_are_swizzled_as_the_manual_draws_them() {
 
 #[test]
 fn boxes_are_zero_outside_of_the_tensor() {
-    // 24 columns in rows of 32 elements (64 bytes), 3 rows, 2 planes.
+    // 21 columns in rows of 32 elements (64 bytes), 3 rows, 2 planes.
     let map = TensorMap {
         address: 0,
         element: 2,
-        dims: vec![24, 3, 2],
+        dims: vec![21, 3, 2],
         strides: vec![64, 192],
         box_dims: vec![16, 4, 2],
         swizzle: TensorSwizzle::None,
     };
-    let found = load_box(map, halves(192), &[12, -1, 1]);
+    let found = load_box(map, halves(192), &[8, -1, 1]);
     for (plane, row, column) in (0..2).flat_map(|p| (0..4).flat_map(move |r| (0..16).map(move |c| (p, r, c))))
     {
-        let (z, y, x) = (plane + 1, row as i64 - 1, column + 12);
-        let inside = z < 2 && (0..3).contains(&y) && x < 24;
+        let (z, y, x) = (plane + 1, row as i64 - 1, column + 8);
+        let inside = z < 2 && (0..3).contains(&y) && x < 21;
         let right = if inside { (96 * z + 32 * y as usize + x) as u16 } else { 0 };
         let at = ((plane * 4 + row) * 16 + column) * 2;
         assert_eq!(half_at(&found, at), right, "{plane} {row} {column}");
@@ -155,9 +159,8 @@ fn lines_come_and_go() {
     assert_eq!(case.clean_u32(), (1..65).collect::<Vec<u32>>());
 }
 
-/// A box goes out where the tensor is, and nowhere else.
-#[test]
-fn stores_leave_alone_what_lies_outside() {
+/// A launch that stores a box of 4 by 8 words, 100 and on, to a tensor of words whose memory is 4 rows of 8 words, all 7.
+fn store_box(dims: [u64; 2], coords: [i64; 2]) -> Launch {
     let mut f = FuncBuilder::new("store", 32);
     let map = f.param("map", ParamKind::Bytes { size: 128, align: 64 });
     let map = f.param_generic_addr(map);
@@ -172,28 +175,78 @@ fn stores_leave_alone_what_lies_outside() {
     f.hopper(Hopper::FenceProxyAsync { space: None });
     f.emit(Inst::BarWarpSync { mask: Operand::Imm(0xffff_ffff) });
     let one = f.elect();
-    let coords = [Operand::Imm(5), Operand::Imm(-1)].into_iter().collect();
+    let coords = coords.into_iter().map(Operand::Imm).collect();
     f.emit_if(one, Hopper::TensorStore { map, coords, src: Addr::shared(0) }.into());
     f.hopper(Hopper::BulkCommit);
     f.hopper(Hopper::BulkWait { pending: 0, read: false });
-    // 8 words in a row, 4 rows; the box is 4 by 8 words.
-    let out_map = TensorMap::dense(0, 4, &[8, 4], &[4, 8], TensorSwizzle::None);
+    let (dims, box_dims) = (dims.to_vec(), vec![4, 8]);
+    let out_map =
+        TensorMap { address: 0, element: 4, dims, strides: vec![32], box_dims, swizzle: TensorSwizzle::None };
     let out = bytes_of(vec![7; 32]);
-    let launch = Launch {
+    Launch {
         kernel: f.finish(),
         tensors: Vec::new(),
         inputs: Vec::new(),
         out,
         out_map: Some(out_map),
         shared: 0,
-    };
-    let found = super::words(&launch.clean());
-    for (i, &word) in found.iter().enumerate() {
-        let (row, column) = (i / 8, i % 8);
-        // Row 0 of the tensor is row 1 of the box; column 5 is column 0 of it.
-        let right = if column >= 5 { 100 + 4 * (row as u32 + 1) + (column as u32 - 5) } else { 7 };
-        assert_eq!(word, right, "row {row} column {column}");
     }
+}
+
+/// Memory in which row 1 of the tensor has row 0 of the box, from column 4 on.
+fn stored_from_row_1() -> Vec<u32> {
+    let word = |i: u32| if i >= 8 && i % 8 >= 4 { 100 + 4 * (i / 8 - 1) + (i % 8 - 4) } else { 7 };
+    (0..32).map(word).collect()
+}
+
+/// A box goes out where the tensor is, and nowhere else.
+#[test]
+fn stores_leave_alone_what_lies_outside() {
+    assert_eq!(super::words(&store_box([8, 4], [4, 1]).clean()), stored_from_row_1());
+    // Column 8 is behind the last, and row 4 is.
+    for coords in [[8, 0], [4, 4], [0, 1 << 30]] {
+        assert_eq!(super::words(&store_box([8, 4], coords).clean()), [7; 32]);
+    }
+}
+
+/// The reports of a launch, and what it leaves in memory, as words.
+fn reports(launch: &Launch) -> (Vec<(ReportKind, String)>, Vec<u32>) {
+    let (outcome, out) = launch.run(0);
+    let report = |report: &crate::simt::Report| (report.kind, report.message.clone());
+    (outcome.reports.iter().map(report).collect(), super::words(&out))
+}
+
+/// 16 bytes that begin in the tensor are written whole, as an H200 does, and what is no part of it is reported.
+#[test]
+fn stores_write_whole_pieces_of_16_bytes() {
+    let (found, words) = reports(&store_box([5, 4], [4, 1]));
+    assert_eq!(words, stored_from_row_1());
+    let [(ReportKind::TensorMap, message)] = &found[..] else { panic!("{found:?}") };
+    assert!(message.contains("writes 12 bytes behind the end of a row"), "{message}");
+    // A box that ends within the tensor writes no more than that.
+    let (found, words) = reports(&store_box([5, 4], [0, 3]));
+    assert_eq!((found.len(), &words[24..]), (0, &[100, 101, 102, 103, 7, 7, 7, 7][..]));
+}
+
+#[test]
+fn the_hardware_refuses_some_coordinates() {
+    let cases = [
+        ([5, 0], "the innermost coordinate is 5, expected a multiple of 4"),
+        ([-1, 0], "the innermost coordinate is -1, expected a multiple of 4"),
+        ([-4, 0], "a store at coordinate -4, expected none below 0"),
+        ([4, -1], "a store at coordinate -1, expected none below 0"),
+    ];
+    for (coords, right) in cases {
+        let (found, words) = reports(&store_box([8, 4], coords));
+        assert_eq!(words, [7; 32], "nothing is written");
+        let [(ReportKind::TensorMap, message)] = &found[..] else { panic!("{coords:?}: {found:?}") };
+        assert!(message.contains(right), "{coords:?}: {message}");
+    }
+    let map = TensorMap::dense(0, 2, &[16, 4], &[16, 4], TensorSwizzle::None);
+    let (found, _) = reports(&box_load(map, halves(64), &[4, 0]));
+    let (kind, message) = &found[0];
+    let right = "the innermost coordinate is 4, expected a multiple of 8";
+    assert!(*kind == ReportKind::TensorMap && message.contains(right), "{found:?}");
 }
 
 /// Copies of `cp.async` count on an mbarrier.
