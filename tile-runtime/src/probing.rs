@@ -260,7 +260,8 @@ mod tests {
         let probing = add(&module, &buffers);
         let error = probing.run(&Device::cpu()).expect_err("threads 32.. are out of bounds").to_string();
         assert!(error.contains("OutOfBounds"), "{error}");
-        let error = Probing { writes_past_tensor: true, ..probing.clone() }.execute(0).expect_err("as before");
+        let error =
+            Probing { writes_past_tensor: true, ..probing.clone() }.execute(0).expect_err("as before");
         assert!(error.to_string().contains("OutOfBounds"), "{error}");
         let probing = Probing { params: &PARAMS[..1], ..probing };
         let error = probing.execute(0).expect_err("a parameter is missing").to_string();

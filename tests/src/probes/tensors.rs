@@ -86,7 +86,8 @@ fn plane_stores(swizzle: TensorSwizzle, element: u32) -> impl Iterator<Item = Ca
         case("behind the last column", columns, &[[2 * w + unit, 0], [1 << 20, 2]]),
         case("over both", columns, &[[2 * w, 19]]),
         case("inside of rows that end within 16 bytes", columns - 1, &[[0, 0], [w, 2]]),
-        case("over the end of rows within 16 bytes", columns - 1, &[[2 * w, 2], [w + unit, 12]]).past_tensor(),
+        case("over the end of rows within 16 bytes", columns - 1, &[[2 * w, 2], [w + unit, 12]])
+            .past_tensor(),
         case("behind the end of rows within 16 bytes", columns - 1, &[[2 * w + unit, 2]]),
     ]
     .into_iter()
@@ -117,7 +118,7 @@ fn solid_stores(swizzle: TensorSwizzle, rank: usize) -> impl Iterator<Item = Cas
     [
         case("inside", &[[0, 0, 0, 0, 0], [unit, 3, 1, 1, 2]]),
         case("over the last of each", &[[w, 4, 3, 3, 3]]),
-        case("behind the last of one", &[[w + unit, 1, 1, 1, 1], [0, 1, 1, 1, 4]]),
+        case("behind the last", &[[w + unit, 1, 1, 1, 1], [w + 2 * unit, 7, 4, 4, 4]]),
     ]
     .into_iter()
 }
@@ -125,7 +126,8 @@ fn solid_stores(swizzle: TensorSwizzle, rank: usize) -> impl Iterator<Item = Cas
 /// Boxes at the furthest coordinates that the compiler limits them to.
 fn far() -> Case {
     let (low, high) = (-(1 << 30), (1 << 31) - 1024);
-    let starts = [[low, 0], [high, 0], [0, low], [0, high], [high, high]].map(|start| start.to_vec()).to_vec();
+    let starts =
+        [[low, 0], [high, 0], [0, low], [0, high], [high, high]].map(|start| start.to_vec()).to_vec();
     Case::new("2d, far", 2, vec![64, 20], vec![64, 16], TensorSwizzle::B128, starts)
 }
 
@@ -156,7 +158,12 @@ impl Case {
             bytes *= dim;
         }
         let title = format!("{title}, {element} bytes, {}", swizzle_name(swizzle));
-        Case { title, map: TensorMap { address: 0, element, dims, strides, box_dims, swizzle }, starts, past_tensor: false }
+        Case {
+            title,
+            map: TensorMap { address: 0, element, dims, strides, box_dims, swizzle },
+            starts,
+            past_tensor: false,
+        }
     }
 
     /// The same tensor with boxes that have no element of it.

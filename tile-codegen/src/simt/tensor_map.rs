@@ -239,7 +239,9 @@ impl TensorMap {
             ));
         }
         let negative = at.iter().find(|&&coord| coord < 0).filter(|_| !load)?;
-        Some(format!("a store at coordinate {negative}, expected none below 0; only loads may begin before the tensor"))
+        Some(format!(
+            "a store at coordinate {negative}, expected none below 0; only loads may begin before the tensor"
+        ))
     }
 
     /// Whether a copy names as many coordinates as the map has dimensions.
