@@ -74,10 +74,6 @@ pub enum Reason {
     TargetWithoutWarpgroups(&'static str),
     /// The operands are exact f32.
     Exact,
-    /// Operands of this type have no product of warpgroups.
-    Operands(Elem),
-    /// Operands have a batch dimension.
-    Batched,
     /// The depth K is less than the least.
     Depth {
         /// K of the product.
@@ -148,8 +144,6 @@ impl fmt::Display for Reason {
             Reason::FewPerThread(n) => write!(f, "a thread has {n} neighbouring elements"),
             Reason::TargetWithoutWarpgroups(target) => write!(f, "{target} has no products of warpgroups"),
             Reason::Exact => write!(f, "operands are f32, whose products are exact; cast to tf32 or bf16"),
-            Reason::Operands(elem) => write!(f, "operands are {elem}, not f16 or bf16"),
-            Reason::Batched => write!(f, "operands have a batch dimension"),
             Reason::Depth { k, least } => write!(f, "K = {k} is less than {least}"),
             Reason::Rows { rows, groups: 1 } => {
                 write!(f, "the longer side has {rows} rows, and a warpgroup takes 64")

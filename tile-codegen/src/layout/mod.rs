@@ -55,7 +55,7 @@ pub use convert::{Conversion, conversion, scratch};
 pub use ldmatrix::{Ldmatrix, LdmatrixStep, ldmatrix};
 pub use linear::{Layout, LayoutError};
 pub use shared::{SharedAccess, SharedLayout, ThreadOffset, Wavefronts};
-pub use wgmma::{DEPTH_BYTES, ROWS, WgmmaOperand, wgmma_a, wgmma_acc};
+pub use wgmma::{DEPTH_BYTES, ROWS, Warpgroups, WgmmaOperand, wgmma_a, wgmma_acc};
 
 #[cfg(test)]
 mod tests;

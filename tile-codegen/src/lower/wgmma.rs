@@ -2,9 +2,11 @@
 
 use super::LowerCx;
 use crate::ir::{Elem, OpId, Type, ValueId};
-use crate::layout::{DEPTH_BYTES, ROWS, SharedLayout, ThreadOffset, WgmmaOperand, wgmma_acc};
+use crate::layout::{
+    DEPTH_BYTES, Layout, ROWS, SharedLayout, ThreadOffset, Warpgroups, WgmmaOperand, wgmma_acc,
+};
 use crate::ops::OpKind;
-use crate::ops::mma::wide::{left, right};
+use crate::ops::mma::wide::{left, right, turn};
 use crate::ptx::{Cmp, Hopper, IntOp, Operand, Reg, RegClass, Regs, Ty, Wgmma, WgmmaA};
 
 /// A left operand in registers or as a descriptor without the step of depth.
@@ -20,43 +22,96 @@ struct Described {
     high: Reg,
 }
 
+/// A product as instructions do it.
+struct Product {
+    /// Whether `a` is the left operand; else `b` is, and everything is transposed.
+    straight: bool,
+    left: ValueId,
+    right: ValueId,
+    elem: Elem,
+    /// Columns of an instruction.
+    n: usize,
+    /// Instructions along the depth.
+    steps: usize,
+    /// Blocks of 64 rows of a warpgroup in each plane, and how many rows and planes it has.
+    row_blocks: usize,
+    own_rows: usize,
+    own_planes: usize,
+    shares: Warpgroups,
+}
+
+impl Product {
+    fn of(cx: &LowerCx<'_>, op: &crate::ir::Op, layout: &Layout) -> Product {
+        let shape = layout.shape();
+        let (rank, groups) = (shape.len(), layout.num_warps() / 4);
+        let (rows, cols) = (shape[rank - 2], shape[rank - 1]);
+        let batch = if rank == 3 { shape[0] } else { 1 };
+        let straight = wgmma_acc(shape, groups).is_ok_and(|straight| straight == *layout);
+        let [a, b] = [op.operands[0], op.operands[1]];
+        let (left, right, m, n) = if straight { (a, b, rows, cols) } else { (b, a, cols, rows) };
+        let elem = cx.element(right);
+        let depth = cx.shape(a)[rank - 1];
+        let shares = Warpgroups::new(groups, batch);
+        let own_rows = m / shares.m;
+        Product {
+            straight,
+            left,
+            right,
+            elem,
+            n,
+            steps: depth * elem.bytes() / DEPTH_BYTES,
+            row_blocks: own_rows / ROWS,
+            own_rows,
+            own_planes: batch / shares.batch,
+            shares,
+        }
+    }
+
+    fn ty(&self) -> Ty {
+        match self.elem {
+            Elem::F16 => Ty::F16,
+            Elem::TF32 => Ty::TF32,
+            Elem::BF16 | Elem::F32 | Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool => Ty::BF16,
+        }
+    }
+
+    /// The offset of a warpgroup's part of an operand: for each bit of the warpgroup's number, rows first, then planes.
+    fn share(&self, operand: &WgmmaOperand, rows: bool) -> ThreadOffset {
+        let row = |bit: u32| if rows { operand.offset(0, self.own_rows << bit, 0) } else { 0 };
+        let plane = |bit: u32| operand.offset(self.own_planes << bit, 0, 0);
+        let bits = |n: usize| 0..n.trailing_zeros();
+        let shares = bits(self.shares.m).map(row).chain(bits(self.shares.batch).map(plane));
+        ThreadOffset { lane: [0; 5], warp: [0, 0].into_iter().chain(shares).collect() }
+    }
+}
+
 impl LowerCx<'_> {
     /// Issues `acc + a @ b` and binds the result, which is complete after a wait.
     pub(crate) fn wide_product(&mut self, id: OpId) {
         let op = self.kernel.ops[id].clone();
-        let [a, b] = [op.operands[0], op.operands[1]];
         let layout = self.layout(op.results[0]).clone();
-        let (rows, cols) = (layout.shape()[0], layout.shape()[1]);
-        let groups = layout.num_warps() / 4;
-        let straight = wgmma_acc(&[rows, cols], groups).is_ok_and(|straight| straight == layout);
-        let (left_value, right_value) = if straight { (a, b) } else { (b, a) };
-        let (m, n) = if straight { (rows, cols) } else { (cols, rows) };
-        let elem = self.element(right_value);
-        let depth = self.shape(a)[1] * elem.bytes() / DEPTH_BYTES;
-        let left = self.left(left_value, elem, straight, m / groups);
-        let right = self.right(right_value, straight);
+        let product = Product::of(self, &op, &layout);
+        let left = self.left(&product);
+        let right = self.right(&product);
         let (sums, clear, flag) = self.accumulator(id, layout.num_regs());
         self.f.hopper(Hopper::WgmmaFence);
-        let k = DEPTH_BYTES / elem.bytes();
-        let per_block = n / 2;
-        for (block, d) in sums.chunks(per_block).enumerate() {
-            for step in 0..depth {
+        for (block, d) in sums.chunks(product.n / 2).enumerate() {
+            let (plane, row) = (block / product.row_blocks, block % product.row_blocks * ROWS);
+            for step in 0..product.steps {
+                let k = step * DEPTH_BYTES / product.elem.bytes();
                 let a = match &left {
                     Left::Regs(words) => {
-                        let at = (block * depth + step) * 4;
+                        let at = (block * product.steps + step) * 4;
                         WgmmaA::Regs(Regs::from_slice(&words[at..at + 4]))
                     }
-                    Left::Shared(d) => WgmmaA::Desc(self.descriptor(d, block * ROWS, step * k)),
+                    Left::Shared(d) => WgmmaA::Desc(self.descriptor(d, plane, row, k)),
                 };
-                let b = self.descriptor(&right, 0, step * k);
-                let scale_d = match (step, clear) {
-                    (0, Some(scale)) => scale,
-                    _ => Operand::Imm(1),
-                };
+                let b = self.descriptor(&right, plane, 0, k);
+                let scale_d = clear.filter(|_| step == 0).unwrap_or(Operand::Imm(1));
                 let trans_a = matches!(&left, Left::Shared(d) if d.operand.transposed);
                 self.f.wgmma(Wgmma {
-                    n: n as u32,
-                    ty: if elem == Elem::F16 { Ty::F16 } else { Ty::BF16 },
+                    n: product.n as u32,
+                    ty: product.ty(),
                     d: d.to_vec(),
                     a,
                     b,
@@ -114,30 +169,33 @@ impl LowerCx<'_> {
         (values.into_iter().map(|value| own(self, value)).collect(), None, None)
     }
 
-    fn left(&mut self, value: ValueId, elem: Elem, straight: bool, own_rows: usize) -> Left {
+    fn left(&mut self, product: &Product) -> Left {
+        let (value, elem) = (product.left, product.elem);
         let Type::Shared(shared) = self.kernel.ty(value) else {
             let regs: Vec<Reg> = self.values(value).into_iter().map(|v| self.in_reg(elem, v)).collect();
-            return Left::Regs(regs.chunks(2).map(|pair| self.pack2(pair[0], pair[1])).collect());
+            return Left::Regs(match elem {
+                Elem::TF32 => regs.into_iter().map(|reg| self.f.mov(Ty::B32, reg)).collect(),
+                _ => regs.chunks(2).map(|pair| self.pack2(pair[0], pair[1])).collect(),
+            });
         };
-        let operand = left(&turned(&shared.layout, straight)).expect("the layout was chosen to fit");
-        // Each warpgroup starts at its own rows.
-        let groups = shared.layout.shape[usize::from(!straight)] / own_rows;
-        let bases = (0..groups.trailing_zeros()).map(|bit| operand.offset(own_rows << bit, 0));
-        let warp = [0, 0].into_iter().chain(bases).collect();
-        let rows = self.linear(&ThreadOffset { lane: [0; 5], warp });
-        Left::Shared(self.described(value, operand, rows))
+        let operand = left(&turned(&shared.layout, product.straight)).expect("the layout was chosen to fit");
+        let share = product.share(&operand, true);
+        Left::Shared(self.described(value, operand, &share))
     }
 
-    fn right(&mut self, value: ValueId, straight: bool) -> Described {
+    fn right(&mut self, product: &Product) -> Described {
+        let value = product.right;
         let shared = self.kernel.ty(value).as_shared().expect("the right operand is in shared memory");
-        let operand = right(&turned(&shared.layout, straight)).expect("the layout was chosen to fit");
-        self.described(value, operand, Operand::Imm(0))
+        let operand = right(&turned(&shared.layout, product.straight)).expect("the layout was chosen to fit");
+        let share = product.share(&operand, false);
+        self.described(value, operand, &share)
     }
 
-    fn described(&mut self, value: ValueId, operand: WgmmaOperand, rows: Operand) -> Described {
+    fn described(&mut self, value: ValueId, operand: WgmmaOperand, share: &ThreadOffset) -> Described {
+        let share = self.linear(share);
         let (base, offset) = self.shared_at(value);
         let address = self.f.add_s32(base, i64::from(offset));
-        let address = self.f.add_s32(address, rows);
+        let address = self.f.add_s32(address, share);
         let start = self.f.int(IntOp::Shr, Ty::U32, address, 4);
         let low = self.f.int(IntOp::Or, Ty::B32, start, (operand.descriptor & 0xffff_ffff) as i64);
         let low = self.f.materialize(Ty::B32, low);
@@ -146,28 +204,29 @@ impl LowerCx<'_> {
         Described { operand, low, high }
     }
 
-    /// The descriptor of the instruction that starts at row `mn` and depth `k`.
-    fn descriptor(&mut self, d: &Described, mn: usize, k: usize) -> Reg {
-        let low = self.f.add_s32(d.low, i64::from(d.operand.offset(mn, k) >> 4));
+    /// The descriptor of the instruction that starts at row `mn` and depth `k` of a plane.
+    fn descriptor(&mut self, d: &Described, plane: usize, mn: usize, k: usize) -> Reg {
+        let low = self.f.add_s32(d.low, i64::from(d.operand.offset(plane, mn, k) >> 4));
         let low = self.f.materialize(Ty::B32, low);
         self.f.pack(Ty::B64, &[low, d.high])
     }
 }
 
 fn turned(shared: &SharedLayout, straight: bool) -> SharedLayout {
-    if straight { shared.clone() } else { shared.permute(&[1, 0]).expect("a matrix has two axes") }
+    let axes = turn(shared.shape.len());
+    if straight { shared.clone() } else { shared.permute(axes).expect("a permutation of the axes") }
 }
 
-/// Whether a product is done by warpgroups: its accumulator is laid out for them, and an operand is in shared memory.
-/// Products by FMAs have both operands there too.
+/// Whether a product is done by warpgroups: its accumulator is laid out for them, and an operand that tensor cores take is
+/// in shared memory. Products by FMAs have both operands there too.
 pub(crate) fn is_wide(kernel: &crate::ir::Kernel, id: OpId) -> bool {
     let op = &kernel.ops[id];
     let OpKind::Mma(_) = op.kind else { return false };
-    let shared = op.operands[..2].iter().any(|&v| kernel.ty(v).as_shared().is_some());
+    let fits = |s: &crate::ir::SharedType| matches!(s.elem, Elem::F16 | Elem::BF16 | Elem::TF32);
+    let shared = op.operands[..2].iter().any(|&v| kernel.ty(v).as_shared().is_some_and(fits));
     let Some(layout) = kernel.values[op.results[0]].layout.as_ref().filter(|_| shared) else { return false };
-    let &[rows, cols] = layout.shape() else { return false };
     let groups = layout.num_warps() / 4;
-    let straight = wgmma_acc(&[rows, cols], groups).is_ok_and(|wide| wide == *layout);
-    let swapped = || wgmma_acc(&[cols, rows], groups).and_then(|wide| wide.permute(&[1, 0]));
-    straight || swapped().is_ok_and(|wide| wide == *layout)
+    let axes = turn(layout.shape().len());
+    let wide = |layout: &Layout| wgmma_acc(layout.shape(), groups).is_ok_and(|wide| wide == *layout);
+    groups > 0 && (wide(layout) || layout.permute(axes).is_ok_and(|turned| wide(&turned)))
 }

@@ -254,7 +254,9 @@ fn registers(groups: usize, blocks: usize) -> [usize; 2] {
     if groups < 2 {
         return [0, 0];
     }
-    // The register file has 512 for each thread of a warpgroup.
-    let compute = (512 / blocks - LOADER_REGISTERS) / groups / 8 * 8;
+    // The register file has 512 for each thread of one warpgroup. A block starts with as many for each of its threads, in
+    // steps of 8, and only those move.
+    let start = 512 / blocks / (groups + 1) / 8 * 8;
+    let compute = (start * (groups + 1) - LOADER_REGISTERS) / groups / 8 * 8;
     [compute.min(240), LOADER_REGISTERS]
 }

@@ -4,7 +4,7 @@ use super::super::place::{PlaceCx, Want};
 use super::{Mma, sizes};
 use crate::explain::{Product, Reason, Source};
 use crate::ir::{Elem, TileType};
-use crate::layout::{Layout, ROWS, SharedLayout, WgmmaOperand, wgmma_a, wgmma_acc};
+use crate::layout::{DEPTH_BYTES, Layout, ROWS, SharedLayout, Warpgroups, WgmmaOperand, wgmma_a, wgmma_acc};
 
 /// Columns of one instruction at most.
 const COLUMNS: usize = 256;
@@ -22,47 +22,51 @@ pub(crate) struct Wide {
     pub groups: usize,
 }
 
-/// The flat index bits of the rows and of the columns of a matrix.
-pub(crate) fn matrix_bits(shape: &[usize]) -> [Vec<u32>; 2] {
-    let (rows, cols) = (shape[0].trailing_zeros(), shape[1].trailing_zeros());
-    [(cols..cols + rows).collect(), (0..cols).collect()]
+/// The flat index bits of the batch, the rows and the columns of a matrix or a batch of them.
+fn matrix_bits(shape: &[usize]) -> [Vec<u32>; 3] {
+    let rank = shape.len();
+    let (rows, cols) = (shape[rank - 2].trailing_zeros(), shape[rank - 1].trailing_zeros());
+    let all: u32 = shape.iter().map(|n| n.trailing_zeros()).sum();
+    [(cols + rows..all).collect(), (cols..cols + rows).collect(), (0..cols).collect()]
 }
 
 /// `a` as the left operand of instructions, out of shared memory.
 pub(crate) fn left(shared: &SharedLayout) -> Option<WgmmaOperand> {
-    let [m, k] = matrix_bits(&shared.shape);
-    WgmmaOperand::new(shared, &m, &k, ROWS)
+    let [batch, m, k] = matrix_bits(&shared.shape);
+    WgmmaOperand::new(shared, &batch, &m, &k, ROWS)
 }
 
 /// `b` as the right operand of instructions that take all of its columns.
 pub(crate) fn right(shared: &SharedLayout) -> Option<WgmmaOperand> {
-    let [k, n] = matrix_bits(&shared.shape);
-    WgmmaOperand::new(shared, &n, &k, shared.shape[1])
+    let [batch, k, n] = matrix_bits(&shared.shape);
+    WgmmaOperand::new(shared, &batch, &n, &k, *shared.shape.last()?)
+}
+
+/// The axes of a transposed matrix, or batch of them.
+pub(crate) fn turn(rank: usize) -> &'static [usize] {
+    if rank == 3 { &[0, 2, 1] } else { &[1, 0] }
 }
 
 fn transposed(shared: &SharedLayout) -> SharedLayout {
-    shared.permute(&[1, 0]).expect("a matrix has two axes")
+    shared.permute(turn(shared.shape.len())).expect("a permutation of the axes")
 }
 
 impl Mma {
     /// Whether warpgroups can do a product of these types, given operands where they must be.
     pub(crate) fn wide(a: &TileType, acc: &TileType, num_warps: usize) -> Result<(), Reason> {
-        let [_, m, n, k] = sizes(a, acc);
-        let groups = num_warps / 4;
+        let [batch, m, n, k] = sizes(a, acc);
         match a.elem {
-            Elem::F16 | Elem::BF16 => {}
-            Elem::F32 => return Err(Reason::Exact),
-            elem => return Err(Reason::Operands(elem)),
+            Elem::F16 | Elem::BF16 | Elem::TF32 => {}
+            Elem::F32 | Elem::I32 | Elem::I64 | Elem::U32 | Elem::Bool => return Err(Reason::Exact),
         }
-        if acc.rank() != 2 {
-            return Err(Reason::Batched);
-        }
-        if groups == 0 || !num_warps.is_multiple_of(4) {
+        if num_warps < 4 || !num_warps.is_multiple_of(4) {
             return Err(Reason::NotWarpgroups(num_warps));
         }
-        if k < 16 {
-            return Err(Reason::Depth { k, least: 16 });
+        let least = DEPTH_BYTES / a.elem.bytes();
+        if k < least {
+            return Err(Reason::Depth { k, least });
         }
+        let groups = Warpgroups::new(num_warps / 4, batch).m;
         let (rows, columns) = (m.max(n), m.min(n));
         let fits = |rows: usize, cols: usize| rows >= ROWS * groups && (8..=COLUMNS).contains(&cols);
         match fits(m, n) || fits(n, m) {
@@ -84,7 +88,7 @@ impl Mma {
         }
         Self::wide(a, acc, cx.num_warps)?;
         let (shared_a, shared_b) = (cx.shared_operand(0), cx.shared_operand(1));
-        if shared_a.is_none() && shared_b.is_none() {
+        if shared_a.is_none() && shared_b.is_none() && a.elem != Elem::TF32 {
             return Err(Reason::NoChannel);
         }
         Self::placed_plan(cx, [a, b, acc], [shared_a, shared_b]).ok_or(Reason::Unreadable)
@@ -96,32 +100,43 @@ impl Mma {
         [a, b, acc]: [&TileType; 3],
         [shared_a, shared_b]: [Option<&SharedLayout>; 2],
     ) -> Option<Wide> {
-        let [_, m, n, k] = sizes(a, acc);
-        let groups = cx.num_warps / 4;
-        let fits = |rows: usize, cols: usize| rows >= ROWS * groups && cols <= COLUMNS;
+        let [batch, m, n, k] = sizes(a, acc);
+        let (groups, bytes, rank) = (cx.num_warps / 4, a.elem.bytes(), acc.rank());
+        let shares = Warpgroups::new(groups, batch);
+        let fits = |rows: usize, cols: usize| rows >= ROWS * shares.m && cols <= COLUMNS;
+        let shaped = |rows: usize, cols: usize| match rank {
+            3 => vec![batch, rows, cols],
+            _ => vec![rows, cols],
+        };
+        let registers = |rows: usize| wgmma_a(&shaped(rows, k), groups, bytes).ok();
         let placed = |shared: Option<&SharedLayout>| shared.cloned().map(Want::Placed);
         if fits(m, n)
             && let Some(b) = placed(shared_b.filter(|s| right(s).is_some()))
         {
             let a = placed(shared_a.filter(|s| left(s).is_some()));
-            let a = a.or_else(|| Some(Want::Regs(wgmma_a(&[m, k], groups, 2).ok()?)))?;
-            let acc = wgmma_acc(&[m, n], groups).ok()?;
+            let a = a.or_else(|| registers(m).map(Want::Regs))?;
+            let acc = wgmma_acc(&shaped(m, n), groups).ok()?;
             return Some(Wide { acc, operands: [a, b], swapped: false, groups });
         }
+        let turned = |layout: Layout| layout.permute(turn(rank)).ok();
         if fits(n, m)
             && let Some(a) = placed(shared_a.filter(|s| right(&transposed(s)).is_some()))
         {
             let b = placed(shared_b.filter(|s| left(&transposed(s)).is_some()));
-            let registers = || wgmma_a(&[n, k], groups, 2).ok()?.permute(&[1, 0]).ok().map(Want::Regs);
-            let acc = wgmma_acc(&[n, m], groups).ok()?.permute(&[1, 0]).ok()?;
-            return Some(Wide { acc, operands: [a, b.or_else(registers)?], swapped: true, groups });
+            let b = b.or_else(|| registers(n).and_then(turned).map(Want::Regs))?;
+            let acc = turned(wgmma_acc(&shaped(n, m), groups).ok()?)?;
+            return Some(Wide { acc, operands: [a, b], swapped: true, groups });
         }
-        if fits(m, n)
-            && let Some(a) = placed(shared_a.filter(|s| left(s).is_some()))
-        {
-            let order = if n * 2 >= 32 { [1, 0] } else { [0, 1] };
-            let staged = SharedLayout::swizzled(&b.shape, &order, 2).ok().filter(|s| right(s).is_some())?;
-            let acc = wgmma_acc(&[m, n], groups).ok()?;
+        let left_a = placed(shared_a.filter(|s| left(s).is_some()));
+        if fits(m, n) && (left_a.is_some() || a.elem == Elem::TF32) {
+            // b was computed and cannot be the left operand: it is written to shared memory.
+            let fastest =
+                if bytes == 2 && n * bytes >= 32 { [rank - 1, rank - 2] } else { [rank - 2, rank - 1] };
+            let order: Vec<usize> = fastest.into_iter().chain((0..rank - 2).rev()).collect();
+            let staged =
+                SharedLayout::swizzled(&b.shape, &order, bytes).ok().filter(|s| right(s).is_some())?;
+            let a = left_a.or_else(|| registers(m).map(Want::Regs))?;
+            let acc = wgmma_acc(&shaped(m, n), groups).ok()?;
             return Some(Wide { acc, operands: [a, Want::Placed(staged)], swapped: false, groups });
         }
         None
@@ -137,13 +152,18 @@ impl Wide {
             Want::Regs(_) | Want::Any => Source::Registers,
         };
         let shape = &cx.result().shape;
-        let (m, n) = if self.swapped { (shape[1], shape[0]) } else { (shape[0], shape[1]) };
+        let rank = shape.len();
+        let batch = if rank == 3 { shape[0] } else { 1 };
+        let (m, n) = match self.swapped {
+            true => (shape[rank - 1], shape[rank - 2]),
+            false => (shape[rank - 2], shape[rank - 1]),
+        };
         Product::Warpgroups {
             a: place(0),
             b: place(1),
             swapped: self.swapped,
             groups: self.groups,
-            rows: m / self.groups,
+            rows: m / Warpgroups::new(self.groups, batch).m,
             columns: n,
         }
     }

@@ -14,7 +14,7 @@ use crate::target::Target;
 
 static HERE: KernelSource = KernelSource { file: file!(), first_line: 1, text: "", ranges: &[] };
 
-fn staged(body: impl FnOnce(&mut Params)) -> Kernel {
+pub(super) fn staged(body: impl FnOnce(&mut Params)) -> Kernel {
     let kernel = stage("kernel", &HERE, body).unwrap_or_else(|e| panic!("{e}")).kernel;
     verify(&kernel).unwrap_or_else(|e| panic!("{e}"));
     kernel
@@ -26,7 +26,7 @@ fn compiled(kernel: &Kernel, num_warps: Option<usize>) -> Compiled {
 }
 
 /// Numbers that look random, in -1..1; the same on every call.
-fn noise(count: usize, seed: u64) -> Vec<f32> {
+pub(super) fn noise(count: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         state ^= state << 13;
@@ -37,14 +37,14 @@ fn noise(count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-struct Tensor {
-    elem: Elem,
-    shape: Vec<i64>,
-    values: Vec<f32>,
+pub(super) struct Tensor {
+    pub(super) elem: Elem,
+    pub(super) shape: Vec<i64>,
+    pub(super) values: Vec<f32>,
 }
 
 impl Tensor {
-    fn noise(elem: Elem, shape: &[i64], seed: u64) -> Tensor {
+    pub(super) fn noise(elem: Elem, shape: &[i64], seed: u64) -> Tensor {
         let values = noise(shape.iter().product::<i64>() as usize, seed);
         let values = values.into_iter().map(|x| cpu::round::value(elem, x)).collect();
         Tensor { elem, shape: shape.to_vec(), values }
@@ -65,7 +65,7 @@ fn facts(rank: usize, bytes: usize) -> TensorFacts {
 }
 
 /// The f32 output of shape `out` on the CPU target.
-fn on_cpu(kernel: &Kernel, inputs: &[Tensor], out: &[i64], grid: [u32; 3]) -> Vec<f32> {
+pub(super) fn on_cpu(kernel: &Kernel, inputs: &[Tensor], out: &[i64], grid: [u32; 3]) -> Vec<f32> {
     let memories: Vec<VecMemory> = inputs.iter().map(|t| VecMemory::floats(t.elem, &t.values)).collect();
     let result = VecMemory::floats(Elem::F32, &vec![0.0; out.iter().product::<i64>() as usize]);
     let tensors = memories.iter().zip(inputs).map(|(memory, t)| memory.tensor(&t.shape));
@@ -77,7 +77,7 @@ fn on_cpu(kernel: &Kernel, inputs: &[Tensor], out: &[i64], grid: [u32; 3]) -> Ve
 }
 
 /// The f32 output on the executor, the same without a report for every seed.
-fn on_ptx(compiled: &Compiled, inputs: &[Tensor], out: &[i64], grid: [u32; 3]) -> Vec<f32> {
+pub(super) fn on_ptx(compiled: &Compiled, inputs: &[Tensor], out: &[i64], grid: [u32; 3]) -> Vec<f32> {
     let program = Program::of(compiled).unwrap_or_else(|e| panic!("{e}"));
     let extents = |shape: &[i64]| shape.iter().map(|&n| n as u64).collect::<Vec<_>>();
     let mut right: Option<Vec<f32>> = None;
