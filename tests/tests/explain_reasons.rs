@@ -1,10 +1,10 @@
 //! Every reason why a faster path is not taken, each from a kernel made for it.
 
+use tile_runtime::Compiled;
 use tile_runtime::codegen::explain::{Explanation, Path, Product, Reason};
 use tile_runtime::codegen::ops::OpKind;
 use tile_runtime::codegen::passes::assign_roles::bulk_plan;
 use tile_runtime::prelude::*;
-use tile_runtime::{Compiled, Elem};
 
 fn meta<T: HostElement>(shape: &[usize]) -> DeviceTensor<T> {
     DeviceTensor::meta(shape).expect("a small shape")

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::count;
-use crate::ir::Elem;
 
 /// Why an operation is not done in the faster way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
