@@ -128,8 +128,8 @@ impl Cases {
 
     /// Runs every `step`-th case on a PTX executor, with one number of warps, another for the next case, and compares with
     /// the CPU.
-    pub fn execute(&self, step: usize) -> Report {
-        let executor = Device::ptx_executor(&Target::SM_80);
+    pub fn execute(&self, target: &Target, step: usize) -> Report {
+        let executor = Device::ptx_executor(target);
         let mut report = Report::default();
         for (number, case) in self.list.iter().enumerate().step_by(step) {
             let warps = case.warps(number, false)[0];
@@ -244,7 +244,7 @@ pub struct Report {
 
 impl Report {
     /// Prints the failure at once, so that a later hang does not hide it.
-    fn fail(&mut self, text: String) {
+    pub(crate) fn fail(&mut self, text: String) {
         println!("FAILED {text}");
         self.failures.push(text);
     }

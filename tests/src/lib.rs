@@ -3,6 +3,7 @@
 pub mod faults;
 pub mod harness;
 pub mod held;
+pub mod hopper;
 pub mod input;
 pub mod known;
 pub mod lab;

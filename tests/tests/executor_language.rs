@@ -1,5 +1,7 @@
-//! Cases of the language run on the PTX executor, without a report, as on the CPU: of the long lists every third one.
+//! Cases of the language run on the PTX executor, without a report, as on the CPU: of the long lists every third one. For
+//! `sm_90a` those that its passes may change: with products and loops.
 
+use tile_runtime::prelude::*;
 use tile_tests::language;
 
 macro_rules! groups {
@@ -7,7 +9,7 @@ macro_rules! groups {
         #[test]
         fn $group() {
             let cases = language::$group();
-            let report = cases.execute($step);
+            let report = cases.execute(&Target::SM_80, $step);
             assert_eq!(report.runs, cases.len().div_ceil($step));
             report.assert_clean();
         }
@@ -22,4 +24,22 @@ groups! {
     products: 1,
     chains: 3,
     control: 1,
+}
+
+macro_rules! hopper {
+    ($($name:ident: $group:ident $step:literal,)*) => {$(
+        #[test]
+        fn $name() {
+            let cases = language::$group();
+            let report = cases.execute(&Target::SM_90A, $step);
+            assert_eq!(report.runs, cases.len().div_ceil($step));
+            report.assert_clean();
+        }
+    )*};
+}
+hopper! {
+    products_on_hopper: products 1,
+    chains_on_hopper: chains 5,
+    control_on_hopper: control 3,
+    reductions_on_hopper: reductions 11,
 }

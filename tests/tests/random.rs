@@ -1,4 +1,4 @@
-//! Random small kernels: on the CPU they give what plain Rust gives, exactly, and they compile for `sm_80`.
+//! Random small kernels: on the CPU they give what plain Rust gives, exactly, and they compile for `sm_80` and `sm_90a`.
 //!
 //! Values are whole numbers that every step keeps small, so that each sum and product is exact in any order.
 
@@ -231,9 +231,11 @@ fn run(recipe: &Recipe, seed: i64) -> Result<(), TestCaseError> {
     for warps in [1, 2, 4, 8] {
         let config = Config { num_warps: Some(warps), ..Config::default() };
         let launch = kernel(&x, &mut out, recipe.clone(), 2).config(config);
-        launch
-            .compile(&Target::SM_80)
-            .map_err(|error| TestCaseError::fail(format!("{warps} warps: {error}")))?;
+        for target in [Target::SM_80, Target::SM_90A] {
+            launch
+                .compile(&target)
+                .map_err(|error| TestCaseError::fail(format!("{warps} warps, {}: {error}", target.name)))?;
+        }
     }
     Ok(())
 }

@@ -18,6 +18,9 @@ pub enum Reason {
     NotWarpgroups(usize),
     /// No product of the kernel is one that warpgroups do.
     NoWideProduct,
+    /// Which tiles are loaded depends on elements of tiles, or of a tensor that the kernel writes: one thread alone cannot
+    /// know.
+    DataPath,
     /// The tile is computed, not loaded.
     Computed,
     /// The kernel writes the tensor.
@@ -111,6 +114,12 @@ impl fmt::Display for Reason {
             Reason::NotWarpgroups(1) => write!(f, "1 warp computes, and a warpgroup has 4"),
             Reason::NotWarpgroups(warps) => write!(f, "{warps} warps compute, and a warpgroup has 4"),
             Reason::NoWideProduct => write!(f, "the kernel has no product that warpgroups do"),
+            Reason::DataPath => {
+                write!(
+                    f,
+                    "which tiles are loaded depends on elements of tiles, or of a tensor that the kernel writes"
+                )
+            }
             Reason::Computed => write!(f, "the tile is computed, not loaded"),
             Reason::Written => write!(f, "the kernel writes the tensor"),
             Reason::Truth => write!(f, "elements are bool"),

@@ -43,7 +43,7 @@ impl LowerCx<'_> {
             let beyond = self.f.setp(Cmp::Ge, Ty::S32, tid, limit);
             self.f.bra_if(beyond, next, true);
             if roles.registers[role] > 0 {
-                self.set_registers(roles.registers[role] as u32, roles);
+                self.set_registers(roles.registers[role], roles);
             }
             if roles.single[role] == 1 {
                 let others = self.f.setp(Cmp::Ne, Ty::S32, tid, 32 * first as i64);
@@ -56,16 +56,18 @@ impl LowerCx<'_> {
             self.f.place(next);
             // Warps that fill up the last warpgroup.
             if last && roles.block_warps() > first + roles.warps[role] && roles.registers[role] > 0 {
-                self.set_registers(roles.registers[role] as u32, roles);
+                self.set_registers(roles.registers[role], roles);
             }
         }
         self.f.place(end);
     }
 
-    /// Gives registers to a warpgroup that computes, or takes them from one that does not.
-    fn set_registers(&mut self, count: u32, roles: &Roles) {
-        let start = 512 / (roles.block_warps() / 4) as u32 / 8 * 8;
-        self.f.hopper(Hopper::SetMaxNReg { increase: count > start, count });
+    /// Gives registers to a warpgroup that computes, or takes them from one that does not. What all ask for is no more than
+    /// the block starts with, so that those above the average are given some.
+    fn set_registers(&mut self, count: usize, roles: &Roles) {
+        let warps: usize = roles.warps.iter().sum();
+        let total: usize = roles.warps.iter().zip(&roles.registers).map(|(w, r)| w * r).sum();
+        self.f.hopper(Hopper::SetMaxNReg { increase: count * warps > total, count: count as u32 });
     }
 
     fn role_region(&mut self, region: crate::ir::RegionId) {

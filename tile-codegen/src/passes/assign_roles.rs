@@ -52,9 +52,25 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
     if loads.is_empty() {
         return Ok(Changed::No);
     }
-    let stages = stages(kernel, cx, &loads);
-    let groups = num_warps / 4;
-    let registers = registers(groups, cx.config.occupancy.unwrap_or(1) as usize);
+    let mut divided = kernel.clone();
+    split(&mut divided, &partition(kernel, cx, &loads, num_warps))?;
+    if one_thread_can(&divided, 1) {
+        *kernel = divided;
+        return Ok(Changed::Yes);
+    }
+    let choice = Choice::NoRoles(Reason::DataPath);
+    kernel.notes.push(Note { loc: LocId::default(), title: String::new(), choice });
+    for load in loads {
+        let op = kernel.ops[load.op].clone();
+        kernel.note(&op, Choice::NoChannel(Reason::DataPath));
+    }
+    Ok(Changed::No)
+}
+
+/// Warpgroups that compute, and one thread that loads.
+fn partition(kernel: &Kernel, cx: &PassCx<'_>, loads: &[BulkLoad], num_warps: usize) -> Partition {
+    let stages = stages(kernel, cx, loads);
+    let registers = registers(num_warps / 4, cx.config.occupancy.unwrap_or(1) as usize);
     let compute = Role { warps: num_warps, registers: registers[0], single: false };
     let loader = Role { warps: 1, registers: registers[1], single: true };
     let mut partition = Partition { roles: vec![compute, loader], ..Partition::default() };
@@ -68,8 +84,7 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
         let count = if load.looped { load.latency.unwrap_or(stages) } else { 1 };
         partition.stages.insert(load.op, count);
     }
-    split(kernel, &partition)?;
-    Ok(Changed::Yes)
+    partition
 }
 
 /// Whether the kernel may be divided into roles at all.
@@ -84,6 +99,26 @@ fn allowed(kernel: &Kernel, cx: &PassCx<'_>, num_warps: usize) -> Result<(), Rea
         return Err(Reason::NotWarpgroups(num_warps));
     }
     if has_wide_product(kernel, num_warps) { Ok(()) } else { Err(Reason::NoWideProduct) }
+}
+
+/// Whether one thread alone can run a role: nothing but scalars, none of them from a tensor that another role may write.
+/// Where the path or a load depends on the elements of a tile, it cannot.
+fn one_thread_can(kernel: &Kernel, role: usize) -> bool {
+    let roles = kernel.regions[kernel.body].ops[0];
+    let mut open = vec![kernel.ops[roles].regions[role]];
+    let scalar = |v: &ValueId| kernel.ty(*v).as_tile().is_none_or(|tile| tile.numel() == 1);
+    let written = |v: &ValueId| kernel.ty(*v).as_tensor().is_some_and(|tensor| tensor.mutable);
+    while let Some(region) = open.pop() {
+        for &id in &kernel.regions[region].ops {
+            let op = &kernel.ops[id];
+            let reads = matches!(op.kind, OpKind::Load(_)) && op.operands.iter().any(written);
+            if reads || !op.operands.iter().chain(&op.results).all(scalar) {
+                return false;
+            }
+            open.extend(&op.regions);
+        }
+    }
+    true
 }
 
 /// Whether some product is one that warpgroups can do.
@@ -249,14 +284,14 @@ fn tile_bytes(kernel: &Kernel, value: ValueId) -> usize {
     kernel.ty(value).as_tile().map_or(0, |t| t.numel() * t.elem.bytes())
 }
 
-/// Registers of computing and loading threads, 0 for as many as the kernel starts with.
+/// Registers of computing and loading threads, 0 for as many as the kernel starts with. Together they are no more than
+/// the blocks on a multiprocessor start with.
 fn registers(groups: usize, blocks: usize) -> [usize; 2] {
-    if groups < 2 {
+    // The register file has 512 for each thread of a warpgroup; one warpgroup of the block loads.
+    let start = 512 / blocks.max(1) / (groups + 1) / 8 * 8;
+    if groups < 2 || start <= LOADER_REGISTERS {
         return [0, 0];
     }
-    // The register file has 512 for each thread of one warpgroup. A block starts with as many for each of its threads, in
-    // steps of 8, and only those move.
-    let start = 512 / blocks / (groups + 1) / 8 * 8;
     let compute = (start * (groups + 1) - LOADER_REGISTERS) / groups / 8 * 8;
     [compute.min(240), LOADER_REGISTERS]
 }

@@ -11,6 +11,7 @@ use super::allocate_shared::{SharedPlan, allocate_shared};
 use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
 use crate::ir::{Kernel, LocId, OpId, RegionId, ValueId};
+use crate::lower::wgmma::is_wide;
 use crate::ops::barrier::Barrier;
 use crate::ops::lower::Lower;
 use crate::ops::{Effects, OpKind, TileOp};
@@ -18,9 +19,30 @@ use crate::ops::{Effects, OpKind, TileOp};
 /// Where tensors stand among the byte ranges: beyond all shared memory, one unit each.
 const TENSORS: u32 = 1 << 31;
 
-/// An access of a range: first, end, whether it is a write, and for tensors the operation. An operation never clashes
-/// with itself in another iteration: its tiles are the same or disjoint, and each thread keeps its place in them.
-type Access = (u32, u32, bool, Option<OpId>);
+/// An access of a range of bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Access {
+    first: u32,
+    end: u32,
+    write: bool,
+    /// For tensors the operation, which never clashes with itself in another iteration: its tiles are the same or disjoint,
+    /// and each thread keeps its place in them.
+    tensor: Option<OpId>,
+    /// By a product of a warpgroup that may still run: barriers do not end it, only the wait and then a barrier.
+    running: bool,
+}
+
+impl Access {
+    fn shared((first, end): (u32, u32), write: bool) -> Access {
+        Access { first, end, write, tensor: None, running: false }
+    }
+
+    fn clashes(&self, other: &Access) -> bool {
+        let apart = self.end <= other.first || other.end <= self.first;
+        let same = self.tensor.is_some() && self.tensor == other.tensor;
+        !apart && !same && (self.write || other.write)
+    }
+}
 
 /// Accesses that no barrier has ordered yet.
 type Pending = BTreeSet<Access>;
@@ -83,7 +105,8 @@ impl Analysis<'_> {
         };
         let mutable = self.kernel.ty(tensor).as_tensor().is_some_and(|t| t.mutable);
         let at = TENSORS + self.kernel.params.iter().position(|p| p.value == tensor)? as u32;
-        mutable.then_some((at, at + 1, write, Some(id)))
+        let access = Access { tensor: Some(id), ..Access::shared((at, at + 1), write) };
+        mutable.then_some(access)
     }
 
     /// Returns what is pending at the end of the region; `None` if its end is not reached.
@@ -167,28 +190,46 @@ impl Analysis<'_> {
 
     fn plain(&mut self, id: OpId, mut pending: Pending) -> Pending {
         let op = &self.kernel.ops[id];
-        let mut accesses: Vec<Access> = Vec::new();
-        accesses.extend(op.operands.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, false, None)));
-        if op.kind.effects() == Effects::WritesShared {
-            accesses.extend(op.results.iter().filter_map(|&v| self.range(v)).map(|(a, b)| (a, b, true, None)));
+        if let OpKind::MmaWait(wait) = &op.kind {
+            return waited(pending, wait.pending);
         }
         let scratch = self.plan.scratch.get(&id).map(|&at| (at, at + op.kind.scratch(self.kernel, op)));
-        accesses.extend(scratch.map(|(a, b)| (a, b, true, None)));
-        accesses.extend(self.tensor_access(id));
-        let clash = |x: &Access| {
-            let meets = |p: &Access| p.0 < x.1 && x.0 < p.1 && (p.2 || x.2) && (p.3.is_none() || p.3 != x.3);
-            pending.iter().any(meets)
-        };
-        if accesses.iter().any(clash) {
+        let accesses = self.accesses(id, scratch);
+        if accesses.iter().any(|x| pending.iter().any(|p| p.clashes(x))) {
             self.before.insert(id);
-            pending.clear();
+            pending.retain(|p| p.running);
         }
-        if let Some((a, b)) = scratch {
-            pending.clear();
-            pending.insert((a, b, false, None));
+        if let Some(range) = scratch {
+            pending.retain(|p| p.running);
+            pending.insert(Access::shared(range, false));
         } else {
             pending.extend(accesses);
         }
         pending
     }
+
+    fn accesses(&self, id: OpId, scratch: Option<(u32, u32)>) -> Vec<Access> {
+        let op = &self.kernel.ops[id];
+        let running = is_wide(self.kernel, id);
+        let reads = op.operands.iter().filter_map(|&v| self.range(v));
+        let mut accesses: Vec<Access> =
+            reads.map(|range| Access { running, ..Access::shared(range, false) }).collect();
+        if op.kind.effects() == Effects::WritesShared {
+            let written = op.results.iter().filter_map(|&v| self.range(v));
+            accesses.extend(written.map(|range| Access::shared(range, true)));
+        }
+        accesses.extend(scratch.map(|range| Access::shared(range, true)));
+        accesses.extend(self.tensor_access(id));
+        accesses
+    }
+}
+
+/// After a wait what products read has been read by this thread's warpgroup, and waits for a barrier like other accesses;
+/// if some may run on, it is not known which.
+fn waited(pending: Pending, running: usize) -> Pending {
+    let mut after: Pending = pending.iter().map(|p| Access { running: false, ..*p }).collect();
+    if running > 0 {
+        after.extend(pending);
+    }
+    after
 }

@@ -1,0 +1,127 @@
+//! Kernels with products on the PTX executor for `sm_90a`: in every configuration, on several schedules, exactly as on
+//! the CPU.
+
+mod control;
+mod flow;
+mod memory;
+mod products;
+
+pub use control::control;
+pub use flow::flow;
+pub use memory::memory;
+pub use products::products;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tile_runtime::ExecutorOptions;
+use tile_runtime::prelude::*;
+
+use crate::lab::Report;
+
+/// One run of a case: where its tensors are, and how it is compiled.
+#[derive(Debug)]
+pub struct Run<'a> {
+    device: &'a Device,
+    config: Option<Config>,
+    wide: Cell<bool>,
+}
+
+impl Run<'_> {
+    fn device(&self) -> &Device {
+        self.device
+    }
+
+    fn launch(&self, launch: Launch<'_>, grid: impl Into<Grid>) -> Result<()> {
+        let Some(config) = self.config else { return launch.launch(grid) };
+        let launch = launch.config(config);
+        let ptx = launch.ptx(&Target::SM_90A)?;
+        self.wide.set(ptx.contains("wgmma.mma_async") && ptx.contains("cp.async.bulk.tensor"));
+        launch.launch(grid)
+    }
+}
+
+/// What a case may be compiled to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Path {
+    /// Products of warpgroups and bulk tensor copies.
+    Wide,
+    /// Whatever is right.
+    Any,
+}
+
+/// Runs cases and lists what failed.
+#[derive(Debug)]
+struct Lab {
+    executor: Device,
+    report: Report,
+}
+
+impl Lab {
+    /// A lab that runs every launch on the schedules 0 to `seeds`.
+    fn new(seeds: u64) -> Lab {
+        let options = ExecutorOptions { seeds: (0..seeds).collect(), ..ExecutorOptions::default() };
+        Lab { executor: Device::ptx_executor_with(&Target::SM_90A, options), report: Report::default() }
+    }
+
+    /// Runs a case in each configuration and compares with `expected`, or with the CPU if there is none.
+    fn check(
+        &mut self,
+        name: &str,
+        path: Path,
+        configs: &[Config],
+        expected: Option<&[f32]>,
+        case: impl Fn(&Run<'_>) -> Result<Vec<f32>>,
+    ) {
+        let cpu = Device::cpu();
+        let on_cpu = attempt(&case, &Run { device: &cpu, config: None, wide: Cell::new(false) });
+        if let (Some(expected), Ok(found)) = (expected, &on_cpu)
+            && let Some(text) = differences(found, expected)
+        {
+            self.report.fail(format!("{name} on the CPU: {text}"));
+        }
+        for &config in configs {
+            let run = Run { device: &self.executor, config: Some(config), wide: Cell::new(false) };
+            self.report.runs += 1;
+            let fault = match (&on_cpu, attempt(&case, &run)) {
+                (Err(error), _) => Some(format!("the CPU refuses it: {error}")),
+                (Ok(_), Err(error)) => Some(error),
+                (Ok(_), Ok(_)) if path == Path::Wide && !run.wide.get() => {
+                    Some("neither warpgroups nor bulk tensor copies".to_owned())
+                }
+                (Ok(on_cpu), Ok(found)) => differences(&found, expected.unwrap_or(on_cpu)),
+            };
+            if let Some(fault) = fault {
+                self.report.fail(format!("{name}, {config:?}: {fault}"));
+            }
+        }
+    }
+}
+
+fn attempt(case: &impl Fn(&Run<'_>) -> Result<Vec<f32>>, run: &Run<'_>) -> Result<Vec<f32>, String> {
+    match catch_unwind(AssertUnwindSafe(|| case(run))) {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().cloned();
+            let text = text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+            Err(format!("panic: {}", text.unwrap_or_default()))
+        }
+    }
+}
+
+/// The first differences, in words; none if all is well.
+fn differences(found: &[f32], expected: &[f32]) -> Option<String> {
+    let wrong: Vec<usize> = (0..found.len()).filter(|&i| Some(&found[i]) != expected.get(i)).collect();
+    if found.len() == expected.len() && wrong.is_empty() {
+        return None;
+    }
+    let list: Vec<String> =
+        wrong.iter().take(6).map(|&i| format!("[{i}] {} for {:?}", found[i], expected.get(i))).collect();
+    Some(format!("{} of {} values differ: {}", wrong.len(), expected.len(), list.join(", ")))
+}
+
+/// A configuration with so many warps and stages; 0 leaves the choice to the compiler.
+fn config(warps: usize, stages: usize) -> Config {
+    let some = |n: usize| (n > 0).then_some(n);
+    Config { num_warps: some(warps), stages: some(stages), ..Config::default() }
+}

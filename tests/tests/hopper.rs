@@ -1,0 +1,20 @@
+//! Products for `sm_90a` on the PTX executor: sizes, control flow, memory, configurations.
+
+use tile_tests::hopper;
+
+macro_rules! suites {
+    ($($suite:ident: $step:literal, at least $runs:literal;)*) => {$(
+        #[test]
+        fn $suite() {
+            let report = hopper::$suite($step);
+            assert!(report.runs >= $runs, "{} runs", report.runs);
+            report.assert_clean();
+        }
+    )*};
+}
+suites! {
+    products: 41, at least 40;
+    control: 7, at least 100;
+    flow: 7, at least 100;
+    memory: 5, at least 50;
+}
