@@ -13,8 +13,8 @@ macro_rules! suites {
     )*};
 }
 suites! {
-    products: 41, at least 40;
-    control: 7, at least 100;
-    flow: 7, at least 100;
+    products: 97, at least 40;
+    control: 13, at least 100;
+    flow: 13, at least 100;
     memory: 5, at least 50;
 }

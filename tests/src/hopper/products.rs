@@ -131,8 +131,8 @@ pub fn products(step: usize) -> Report {
                         }
                         let configs = [config(warps, stages)];
                         let steps = [None, Some(0), Some(1), Some(2), Some(4)][number / step % 5];
-                        // Stages that fit.
-                        if stages * (m + n) * k * 2 > 160 << 10 {
+                        // Stages, an operand written back, and sums that are stored must fit.
+                        if 2 * k * (stages * (m + n) + m.max(n)) + 4 * m * n > 220 << 10 {
                             continue;
                         }
                         match number / step % 2 {
