@@ -1,20 +1,108 @@
 //! Every kernel with a PTX snapshot runs on the PTX executor: on 8 schedules, without a report, as on the CPU.
 
+use std::cell::RefCell;
+use std::path::Path;
+
 use half::{bf16, f16};
 use mamba2::case::{Case, Dtype, Skip};
 use mamba2::problem::Shape;
 use mamba2::tolerance::{self, relative_l2};
 use mamba2::{Inputs, Options, Value, inputs};
 use tile_runtime::prelude::*;
-use tile_runtime::testing::{Tolerance, compare, devices};
+use tile_runtime::testing::{Tolerance, compare_on};
+use tile_runtime::{DeviceKind, ExecutorOptions};
 use tile_tests::held::Held;
 use tile_tests::input::{Fill, View, tensor};
 use tile_tests::small::{SEED, add, padded, product, running_sum, softmax, transpose_tiles};
 
-/// Launches what has the PTX of the snapshot, though its tensors are smaller.
-fn run(launch: Launch<'_>, snapshot: Launch<'_>, grid: impl Into<Grid>) -> Result<()> {
-    assert!(launch.ptx(&Target::SM_80)? == snapshot.ptx(&Target::SM_80)?, "{launch:?} has other code");
-    launch.launch(grid)
+/// Schedules that every launch runs on.
+const SEEDS: u64 = 8;
+const TARGETS: [Target; 2] = [Target::SM_80, Target::SM_90A];
+
+fn executor(target: &Target, seeds: u64) -> Device {
+    let options = ExecutorOptions { seeds: (0..seeds).collect(), ..ExecutorOptions::default() };
+    Device::ptx_executor_with(target, options)
+}
+
+/// The PTX that has run on an executor.
+#[derive(Default)]
+struct Ran(RefCell<Vec<String>>);
+
+impl Ran {
+    /// Launches what has the PTX of the snapshot on each target, though its tensors are smaller.
+    fn launch(&self, device: &Device, launch: Launch<'_>, snapshot: Launch<'_>, grid: usize) -> Result<()> {
+        launch.launch(grid)?;
+        if let DeviceKind::PtxExecutor { target } = device.kind() {
+            let ptx = launch.ptx(&target)?;
+            assert!(ptx == snapshot.ptx(&target)?, "{launch:?} has other code for {target:?}");
+            self.0.borrow_mut().push(ptx);
+        }
+        Ok(())
+    }
+}
+
+/// The CPU, and an executor for each target.
+fn compare<T: Copy + Into<f64>>(
+    tolerance: Tolerance,
+    want: &[f64],
+    run: impl Fn(&Device) -> Result<Vec<T>>,
+) -> Result<()> {
+    let executors = TARGETS.iter().map(|target| executor(target, SEEDS));
+    compare_on(&executors.chain([Device::cpu()]).collect::<Vec<_>>(), tolerance, want, run)
+}
+
+fn snapshots() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots")
+}
+
+/// A snapshot without insta's header.
+fn snapshot(name: &str) -> String {
+    let path = snapshots().join(format!("snapshots__{name}.snap"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.splitn(3, "---\n").nth(2).expect("a header between two lines of ---").to_string()
+}
+
+/// A test for each line: what is run, and the snapshots among it.
+macro_rules! runs {
+    ($($test:ident: $body:expr, $($name:literal)+;)*) => {
+        $(#[test]
+        fn $test() -> Result<()> {
+            let ran = Ran::default();
+            $body(&ran)?;
+            for name in [$($name),+] {
+                let right = snapshot(name);
+                let found = ran.0.borrow().iter().any(|ptx| ptx.trim_end() == right.trim_end());
+                assert!(found, "{name} has not run");
+            }
+            Ok(())
+        })*
+        /// The snapshots that the tests run.
+        const RUN: &[&str] = &[$($($name),+),*];
+    };
+}
+runs! {
+    add_runs: sums, "add_ptx";
+    softmax_runs: softmaxes, "softmax_ptx";
+    running_sum_runs: running_sums, "running_sum_ptx";
+    product_runs: products, "product_ptx" "product_sm_90a_ptx";
+    transpose_runs: transposes, "transpose_ptx";
+    padded_runs: paddings, "padded_ptx";
+    mamba2_in_bf16_runs: mamba2_in_bf16, "chunk_cumsum_bf16_ptx" "fwd_pass_state_bf16_ptx" "compute_out_bf16_ptx"
+        "fwd_pass_state_bf16_sm_90a_ptx" "compute_out_bf16_sm_90a_ptx";
+    mamba2_in_f32_runs: mamba2_in_f32, "fwd_pass_state_f32_ptx";
+}
+
+#[test]
+fn every_snapshot_of_ptx_runs() {
+    let mut found = 0;
+    for entry in std::fs::read_dir(snapshots()).expect("the folder of the snapshots") {
+        let file = entry.expect("a file").file_name().into_string().expect("names are ASCII");
+        let name = file.strip_prefix("snapshots__").and_then(|name| name.strip_suffix(".snap"));
+        let Some(name) = name.filter(|name| snapshot(name).starts_with(".version ")) else { continue };
+        assert!(RUN.contains(&name), "no test here runs {name}");
+        found += 1;
+    }
+    assert_eq!(found, RUN.len(), "snapshots that a test runs, but that do not exist");
 }
 
 fn meta<T: HostElement>(shape: &[usize]) -> DeviceTensor<T> {
@@ -31,8 +119,7 @@ fn host<T: Held + Into<f64>>(shape: &[usize], seed: u64) -> Vec<f64> {
     values.expect("on the CPU").into_iter().map(Into::into).collect()
 }
 
-#[test]
-fn add_runs() -> Result<()> {
+fn sums(ran: &Ran) -> Result<()> {
     let shape = [4096];
     let want: Vec<f64> =
         host::<f32>(&shape, 1).iter().zip(host::<f32>(&shape, 2)).map(|(x, y)| x + y).collect();
@@ -41,13 +128,12 @@ fn add_runs() -> Result<()> {
         let (x, y) = (input::<f32>(device, &shape, 1)?, input::<f32>(device, &shape, 2)?);
         let mut out = DeviceTensor::<f32>::zeros(device, &shape)?;
         let (large, mut large_out) = (meta(&[1 << 20]), meta(&[1 << 20]));
-        run(add(&x, &y, &mut out), add(&large, &large, &mut large_out), 4)?;
+        ran.launch(device, add(&x, &y, &mut out), add(&large, &large, &mut large_out), 4)?;
         out.to_vec()
     })
 }
 
-#[test]
-fn softmax_runs() -> Result<()> {
+fn softmaxes(ran: &Ran) -> Result<()> {
     let shape = [16, 1000];
     let mut want = host::<f32>(&shape, 3);
     for row in want.chunks_mut(1000) {
@@ -58,13 +144,17 @@ fn softmax_runs() -> Result<()> {
     compare(Tolerance { relative: 4e-6, absolute: 0.0 }, &want, |device| {
         let x = input::<f32>(device, &shape, 3)?;
         let mut out = DeviceTensor::<f32>::zeros(device, &shape)?;
-        run(softmax(&x, &mut out), softmax(&meta(&[4096, 1000]), &mut meta(&[4096, 1000])), 4)?;
+        ran.launch(
+            device,
+            softmax(&x, &mut out),
+            softmax(&meta(&[4096, 1000]), &mut meta(&[4096, 1000])),
+            4,
+        )?;
         out.to_vec()
     })
 }
 
-#[test]
-fn running_sum_runs() -> Result<()> {
+fn running_sums(ran: &Ran) -> Result<()> {
     let shape = [16, 512];
     let mut want = host::<f32>(&shape, 4);
     for row in want.chunks_mut(512) {
@@ -77,13 +167,17 @@ fn running_sum_runs() -> Result<()> {
     compare(Tolerance::EXACT, &want, |device| {
         let x = input::<f32>(device, &shape, 4)?;
         let mut out = DeviceTensor::<f32>::zeros(device, &shape)?;
-        run(running_sum(&x, &mut out), running_sum(&meta(&[4096, 512]), &mut meta(&[4096, 512])), 4)?;
+        ran.launch(
+            device,
+            running_sum(&x, &mut out),
+            running_sum(&meta(&[4096, 512]), &mut meta(&[4096, 512])),
+            4,
+        )?;
         out.to_vec()
     })
 }
 
-#[test]
-fn product_runs() -> Result<()> {
+fn products(ran: &Ran) -> Result<()> {
     let (m, k, n) = (64, 192, 128);
     let (x, y) = (host::<bf16>(&[m, k], 5), host::<bf16>(&[k, n], 6));
     let want: Vec<f64> =
@@ -93,37 +187,36 @@ fn product_runs() -> Result<()> {
         let (x, y) = (input::<bf16>(device, &[m, k], 5)?, input::<bf16>(device, &[k, n], 6)?);
         let mut out = DeviceTensor::<f32>::zeros(device, &[m, n])?;
         let large = meta(&[4096, 4096]);
-        run(product(&x, &y, &mut out), product(&large, &large, &mut meta(&[4096, 4096])), (2, 1))?;
+        ran.launch(device, product(&x, &y, &mut out), product(&large, &large, &mut meta(&[4096, 4096])), 2)?;
         out.to_vec()
     })
 }
 
-#[test]
-fn transpose_runs() -> Result<()> {
+fn transposes(ran: &Ran) -> Result<()> {
     let (rows, columns) = (64, 128);
     let x = host::<bf16>(&[rows, columns], 7);
     let want: Vec<f64> = (0..rows * columns).map(|at| x[at % rows * columns + at / rows]).collect();
     compare(Tolerance::EXACT, &want, |device| {
         let x = input::<bf16>(device, &[rows, columns], 7)?;
         let mut out = DeviceTensor::<bf16>::zeros(device, &[columns, rows])?;
-        run(
+        ran.launch(
+            device,
             transpose_tiles(&x, &mut out),
             transpose_tiles(&meta(&[4096, 4096]), &mut meta(&[4096, 4096])),
-            (2, 1),
+            2,
         )?;
         out.to_vec()
     })
 }
 
-#[test]
-fn padded_runs() -> Result<()> {
+fn paddings(ran: &Ran) -> Result<()> {
     let x = host::<f16>(&[40, 50], 8);
     let largest = |row: &[f64]| row.iter().fold(-1.5, |most: f64, &x| most.max(x));
     let want: Vec<f64> = x.chunks(50).map(largest).collect();
     compare(Tolerance::EXACT, &want, |device| {
         let x = input::<f16>(device, &[40, 50], 8)?;
         let mut out = DeviceTensor::<f16>::zeros(device, &[40])?;
-        run(padded(&x, &mut out), padded(&meta(&[1000, 50]), &mut meta(&[1000])), 3)?;
+        ran.launch(device, padded(&x, &mut out), padded(&meta(&[1000, 50]), &mut meta(&[1000])), 3)?;
         out.to_vec()
     })
 }
@@ -155,31 +248,84 @@ fn forward<T: Value>(device: &Device, case: &Case, of: fn(f32) -> T) -> (Vec<T>,
         d: d.as_ref(),
         initial_states: None,
     };
-    let out =
-        mamba2::forward(&inputs, &Options::default()).unwrap_or_else(|error| panic!("{device}: {error}"));
+    let out = mamba2::forward(&inputs, &Options { chunk: case.chunk, ..Options::default() })
+        .unwrap_or_else(|error| panic!("{device}: {error}"));
     (out.y.to_vec().expect("y"), out.final_states.to_vec().expect("states"))
 }
 
-fn forward_runs<T: Value + Into<f64>>(shape: Shape, kernels: &[&str], dtype: Dtype, of: fn(f32) -> T) {
-    for kernel in kernels {
-        let ptx = |shape| mamba2::show(kernel, "sm_80", "ptx", shape, dtype, None).expect("it compiles");
-        assert!(ptx(shape) == ptx(SEED), "{kernel} has the code of the snapshot");
-    }
-    let case = inputs::generate(shape, dtype, 1);
-    let [cpu, executor] = devices();
-    let (found, expected) = (forward(&executor, &case, of), forward(&cpu, &case, of));
+/// Runs the forward pass on the CPU and on an executor, and compares.
+fn forward_runs<T: Value + Into<f64>>(
+    executor: &Device,
+    shape: Shape,
+    chunk: Option<usize>,
+    seed: u64,
+    of: fn(f32) -> T,
+    dtype: Dtype,
+) {
+    let case = Case { chunk, ..inputs::generate(shape, dtype, seed) };
+    let (found, expected) = (forward(executor, &case, of), forward(&Device::cpu(), &case, of));
     let limits = tolerance::forward(dtype, None);
     let (y, state) = (relative_l2(&found.0, &expected.0), relative_l2(&found.1, &expected.1));
-    println!("{dtype}: y {y:e}, state {state:e}\n{}", executor.executor_counts().expect("an executor"));
-    assert!(y <= limits.y && state <= limits.state, "y {y:e}, state {state:e}, limits {limits:?}");
+    println!("{dtype}, {shape:?}, {chunk:?} on {executor}: y {y:e}, state {state:e}");
+    assert!(
+        y <= limits.y && state <= limits.state,
+        "{dtype}, {shape:?}, {chunk:?} on {executor}: y {y:e}, state {state:e}, limits {limits:?}"
+    );
+}
+
+/// The PTX of kernels, the same for these sizes and those of the snapshots.
+fn show(ran: &Ran, kernels: &[&str], target: &Target, shape: Shape, dtype: Dtype) {
+    for kernel in kernels {
+        let ptx = |shape| mamba2::show(kernel, target.name, "ptx", shape, dtype, None).expect("it compiles");
+        assert!(ptx(shape) == ptx(SEED), "{kernel} has the code of the snapshot for {}", target.name);
+        ran.0.borrow_mut().push(ptx(shape));
+    }
+}
+
+fn mamba2_in_bf16(ran: &Ran) -> Result<()> {
+    for target in &TARGETS {
+        show(ran, &mamba2::KERNELS, target, SMALL, Dtype::BF16);
+        forward_runs(&executor(target, SEEDS), SMALL, None, 1, bf16::from_f32, Dtype::BF16);
+    }
+    Ok(())
+}
+
+fn mamba2_in_f32(ran: &Ran) -> Result<()> {
+    for target in &TARGETS {
+        show(ran, &["fwd_pass_state"], target, ONE_HEAD, Dtype::F32);
+        forward_runs(&executor(target, SEEDS), ONE_HEAD, None, 1, |x| x, Dtype::F32);
+    }
+    Ok(())
+}
+
+/// Sizes of the forward pass on Hopper: `[tokens, heads, groups, head_dim, state]` and the chunk, or the default one.
+const SIZES: [([usize; 5], Option<usize>); 10] = [
+    ([1, 1, 1, 64, 128], None),
+    ([144, 2, 1, 64, 64], None),
+    ([130, 1, 1, 32, 16], Some(64)),
+    ([127, 2, 2, 32, 128], Some(64)),
+    ([129, 1, 1, 128, 64], Some(128)),
+    ([300, 1, 1, 64, 128], Some(256)),
+    ([257, 1, 1, 64, 256], Some(128)),
+    ([70, 4, 2, 128, 256], Some(64)),
+    ([200, 2, 1, 80, 96], Some(64)),
+    ([100, 2, 1, 50, 20], Some(64)),
+];
+
+fn sizes_run<T: Value + Into<f64>>(dtype: Dtype, of: fn(f32) -> T) {
+    let executor = executor(&Target::SM_90A, 2);
+    for (seed, ([tokens, heads, groups, head_dim, state], chunk)) in (0..).zip(SIZES) {
+        let shape = Shape { batch: 1, tokens, groups, heads, head_dim, state };
+        forward_runs(&executor, shape, chunk, seed, of, dtype);
+    }
 }
 
 #[test]
-fn mamba2_in_bf16_runs() {
-    forward_runs(SMALL, &mamba2::KERNELS, Dtype::BF16, bf16::from_f32);
+fn mamba2_of_many_sizes_runs_on_hopper_in_bf16() {
+    sizes_run(Dtype::BF16, bf16::from_f32);
 }
 
 #[test]
-fn mamba2_in_f32_runs() {
-    forward_runs(ONE_HEAD, &["fwd_pass_state"], Dtype::F32, |x| x);
+fn mamba2_of_many_sizes_runs_on_hopper_in_f16() {
+    sizes_run(Dtype::F16, f16::from_f32);
 }
