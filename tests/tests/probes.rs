@@ -27,10 +27,6 @@ fn the_executor_gives_what_the_chip_gave() {
     let mut failed = Vec::new();
     for probe in probes::all() {
         let Some(theirs) = chip.remove(&probe.key()) else {
-            if !probe.is_recorded() {
-                println!("{}: not compared, no GPU has run it yet", probe.name);
-                continue;
-            }
             failed.push(format!("{}: no data for this probe, or data of other inputs. {HOW}", probe.name));
             continue;
         };
@@ -78,20 +74,6 @@ fn every_instruction_has_a_probe() {
     let all = plain.into_iter().filter(|&name| name != GROUP).chain(group);
     let missing: Vec<_> = all.filter(|name| !seen.contains(*name) && !UNPROBED.contains(name)).collect();
     assert!(missing.is_empty(), "no probe for {missing:?}");
-}
-
-/// What no GPU has run yet is executed without a report at least, under two schedules alike.
-#[test]
-fn probes_that_are_not_recorded_run_cleanly() {
-    let mut failed = Vec::new();
-    for probe in probes::all().iter().filter(|probe| !probe.is_recorded()) {
-        match [0, 1].map(|seed| probe.execute(seed)) {
-            [Err(report), _] | [_, Err(report)] => failed.push(report),
-            [Ok(one), Ok(other)] if one != other => failed.push(format!("{}: schedules differ", probe.name)),
-            _ => {}
-        }
-    }
-    assert!(failed.is_empty(), "{} failed:\n{}", failed.len(), failed.join("\n"));
 }
 
 #[test]

@@ -67,9 +67,6 @@ pub const FAMILIES: &[Family] = &[
     ("warpgroup", warpgroup::probes),
 ];
 
-/// What the names of probes begin with that no GPU has run yet: their data are not asked for.
-pub const UNRECORDED: &[&str] = &["tensor/store", "tensor/load 2d, far"];
-
 /// The entry of every probe's module; its parameters are the input, the output and the tensor maps.
 pub const ENTRY: &str = "probe";
 
@@ -139,11 +136,6 @@ impl Probe {
             mix(format!("{side:?} {map:?}").as_bytes());
         }
         hash
-    }
-
-    /// Whether the data file must have this probe's output.
-    pub fn is_recorded(&self) -> bool {
-        !UNRECORDED.iter().any(|start| self.name.starts_with(start))
     }
 
     /// The name of the probe's tensor in the data file.
