@@ -7,7 +7,8 @@ use crate::ir::Kernel;
 use crate::lower::channels::{MapPlan, maps};
 use crate::lower::{Slot, lower};
 use crate::passes::allocate_shared::allocate_shared;
-use crate::passes::{PassCx, run_passes};
+use crate::passes::assign_roles::Partition;
+use crate::passes::{PassCx, run_passes, run_with_roles};
 use crate::ptx;
 use crate::target::Target;
 
@@ -56,25 +57,47 @@ pub fn compile_observed(
 ) -> Result<Compiled, Diagnostics> {
     let mut laid_out = kernel.clone();
     run_passes(&mut laid_out, &PassCx { target, config }, observer)?;
-    let shared = allocate_shared(&laid_out, target)?;
-    let (mut function, slots) = lower(&laid_out, &shared, target);
-    function.min_ctas = config.occupancy.or(moves_registers(&laid_out).then_some(1));
-    let explanation = explain(&laid_out, target, &shared, &function);
+    lowered(&laid_out, target, config)
+}
+
+/// Compiles with roles that the caller chooses: `partition` sees the kernel as canonicalised, with its number of warps,
+/// and says which of its operations belong to which role.
+///
+/// # Errors
+/// As [`compile`], and if the kernel cannot be divided so, with the operation that stands in the way.
+pub fn compile_with_roles(
+    kernel: &Kernel,
+    target: &Target,
+    config: &Config,
+    partition: &dyn Fn(&Kernel) -> Partition,
+    observer: &mut dyn FnMut(&'static str, &Kernel),
+) -> Result<Compiled, Diagnostics> {
+    let mut laid_out = kernel.clone();
+    run_with_roles(&mut laid_out, &PassCx { target, config }, partition, observer)?;
+    lowered(&laid_out, target, config)
+}
+
+/// Lowers a kernel that has been through the passes.
+fn lowered(laid_out: &Kernel, target: &Target, config: &Config) -> Result<Compiled, Diagnostics> {
+    let shared = allocate_shared(laid_out, target)?;
+    let (mut function, slots) = lower(laid_out, &shared, target);
+    function.min_ctas = config.occupancy.or(moves_registers(laid_out).then_some(1));
+    let explanation = explain(laid_out, target, &shared, &function);
     let module = ptx::Module { target: target.sm, kernels: vec![function] };
     if let Err(faults) = ptx::check_module(&module) {
         let first = faults.first().map(ToString::to_string).unwrap_or_default();
-        let message = format!("the generated code of `{}` is malformed: {first}", kernel.name);
+        let message = format!("the generated code of `{}` is malformed: {first}", laid_out.name);
         return Err(Diagnostic::new(Code::Structure, message).into());
     }
     let text = ptx::print_module(&module);
     Ok(Compiled {
-        entry: kernel.name.clone(),
+        entry: laid_out.name.clone(),
         ptx: text.text,
         locs: text.locs,
         threads: module.kernels[0].reqntid,
         module,
         slots,
-        maps: maps(&laid_out),
+        maps: maps(laid_out),
         shared_bytes: shared.bytes,
         target: *target,
         explanation,

@@ -196,6 +196,7 @@ impl<'k> Compiler<'k> {
             }
             OpKind::Roles(_)
             | OpKind::Send(_)
+            | OpKind::SendTile(_)
             | OpKind::Receive(_)
             | OpKind::Release(_)
             | OpKind::MmaWait(_)

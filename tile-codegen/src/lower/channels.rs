@@ -1,10 +1,11 @@
-//! Channels: rings of shared stages that bulk tensor copies fill, with "full" and "empty" mbarriers.
+//! Channels: rings of shared stages that bulk tensor copies or stores fill, with "full" and "empty" mbarriers.
 //!
 //! Every role has a cursor for each channel that it uses: the next stage, and the parity of its phase. A sender starts as if
 //! the stages had just been emptied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::wgmma::is_wide;
 use super::{LowerCx, Slot};
 use crate::ir::{Elem, Kernel, OpId, ValueId};
 use crate::layout::SharedLayout;
@@ -12,7 +13,8 @@ use crate::ops::OpKind;
 use crate::ops::receive::Receive;
 use crate::ops::release::Release;
 use crate::ops::send::Send;
-use crate::ptx::{Addr, Cmp, Hopper, IntOp, Operand, Reg, RegClass, Ty};
+use crate::ops::send_tile::SendTile;
+use crate::ptx::{Addr, Cmp, Hopper, IntOp, Operand, Reg, RegClass, Space, Ty};
 
 /// How the host describes a tensor to bulk tensor copies, but for its address, extents and strides.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -81,6 +83,15 @@ pub(super) struct Channels {
     maps: BTreeMap<usize, Reg>,
 }
 
+/// Readers of a channel that are no threads.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Asynchronous {
+    /// Products of warpgroups.
+    multiplied: bool,
+    /// Bulk tensor copies that store tiles.
+    stored: bool,
+}
+
 impl LowerCx<'_> {
     fn cursor(&mut self, parity: i64) -> Cursor {
         self.hoist(|f| Cursor { stage: f.mov_imm(Ty::B32, 0), parity: f.mov_imm(Ty::B32, parity) })
@@ -118,18 +129,20 @@ impl LowerCx<'_> {
         self.f.mov_to(Ty::B32, cursor.parity, parity);
     }
 
+    fn send_cursor(&mut self, channel: usize) -> Cursor {
+        if let Some(&known) = self.channels.send.get(&channel) {
+            return known;
+        }
+        let new = self.cursor(1);
+        self.channels.send.insert(channel, new);
+        new
+    }
+
     /// `send`: waits for an empty stage and starts the copies into it. One thread runs this.
     pub(crate) fn send(&mut self, id: OpId, send: &Send) {
         let op = self.kernel.ops[id].clone();
-        let Some(plan) = self.shared.channels.get(&send.channel).copied() else { return };
-        let cursor = match self.channels.send.get(&send.channel) {
-            Some(&known) => known,
-            None => {
-                let new = self.cursor(1);
-                self.channels.send.insert(send.channel, new);
-                new
-            }
-        };
+        let plan = self.shared.channels[&send.channel];
+        let cursor = self.send_cursor(send.channel);
         let (full, empty) = (
             self.mbarrier(send.channel, cursor.stage, false),
             self.mbarrier(send.channel, cursor.stage, true),
@@ -196,8 +209,65 @@ impl LowerCx<'_> {
         let full = self.mbarrier(receive.channel, cursor.stage, false);
         self.f.mbarrier_wait(full, cursor.parity);
         let stage = self.stage_address(receive.channel, cursor.stage);
-        self.stages.insert(result, stage);
+        if receive.placed {
+            self.stages.insert(result, stage);
+        } else {
+            let at = Addr::reg(stage, 0);
+            let value = self.load_vector(receive.elem, 1, Space::Shared, at, None, Operand::Imm(0), false);
+            self.bind(result, value);
+        }
         self.advance(cursor, plan.stages);
+    }
+
+    /// `send_tile`: waits for an empty stage and stores to it; each warp arrives once its lanes have stored.
+    pub(crate) fn send_tile(&mut self, id: OpId, send: &SendTile) {
+        let plan = self.shared.channels[&send.channel];
+        let x = self.kernel.ops[id].operands[0];
+        let (layout, values) = (self.layout(x).clone(), self.values(x));
+        let cursor = self.send_cursor(send.channel);
+        let empty = self.mbarrier(send.channel, cursor.stage, true);
+        self.f.mbarrier_wait(empty, cursor.parity);
+        let stage = self.stage_address(send.channel, cursor.stage);
+        if layout.shape().is_empty() && self.crew.single {
+            self.store_vector(send.elem, &values, Space::Shared, Addr::reg(stage, 0), None);
+        } else {
+            self.write_shared(send.elem, &values, &layout, &send.layout, (stage, 0));
+        }
+        if self.readers(send.channel) != Asynchronous::default() {
+            self.f.fence_proxy_async_shared();
+        }
+        let full = self.mbarrier(send.channel, cursor.stage, false);
+        self.arrive(full);
+        self.advance(cursor, plan.stages);
+    }
+
+    /// Who reads what a channel carries out of shared memory, while the program goes on.
+    fn readers(&self, channel: usize) -> Asynchronous {
+        let mut carried: BTreeSet<ValueId> = BTreeSet::new();
+        let mut found = Asynchronous::default();
+        self.kernel.walk(|id, op| {
+            match &op.kind {
+                OpKind::Receive(receive) if receive.channel == channel => carried.extend(&op.results),
+                OpKind::ViewShared(_) if carried.contains(&op.operands[0]) => carried.extend(&op.results),
+                _ => {}
+            }
+            let reads = op.operands.iter().any(|v| carried.contains(v));
+            found.multiplied |= reads && is_wide(self.kernel, id);
+            let placed = |v: &ValueId| self.kernel.ty(*v).as_shared().is_some();
+            found.stored |= reads && matches!(op.kind, OpKind::Store(_)) && placed(&op.operands[0]);
+        });
+        found
+    }
+
+    /// Each warp of the role arrives once all its lanes are here.
+    fn arrive(&mut self, mbarrier: Addr) {
+        if self.crew.single {
+            return self.f.mbarrier_arrive(mbarrier);
+        }
+        self.f.emit(crate::ptx::Inst::BarWarpSync { mask: Operand::Imm(0xffff_ffff) });
+        let lane = self.lane();
+        let leader = self.f.setp(Cmp::Eq, Ty::S32, lane, 0);
+        self.f.emit_if(leader, Hopper::MbarrierArrive { addr: mbarrier, count: None }.into());
     }
 
     /// `release`: each warp arrives at the "empty" mbarrier once its lanes have read.
@@ -219,10 +289,10 @@ impl LowerCx<'_> {
             self.f.bra_if(first, skip, true);
         }
         let empty = self.mbarrier(release.channel, cursor.stage, true);
-        self.f.emit(crate::ptx::Inst::BarWarpSync { mask: Operand::Imm(0xffff_ffff) });
-        let lane = self.lane();
-        let leader = self.f.setp(Cmp::Eq, Ty::S32, lane, 0);
-        self.f.emit_if(leader, Hopper::MbarrierArrive { addr: empty, count: None }.into());
+        if self.readers(release.channel).stored {
+            self.wait_for_bulk_stores();
+        }
+        self.arrive(empty);
         self.advance(cursor, plan.stages);
         if release.lagging {
             self.f.place(skip);
@@ -242,7 +312,7 @@ impl LowerCx<'_> {
         for plan in self.shared.channels.values() {
             for stage in 0..plan.stages {
                 let at = |index: u32| Addr::reg(base, i64::from(plan.barriers + 8 * index));
-                self.f.mbarrier_init(at(stage), 1);
+                self.f.mbarrier_init(at(stage), i64::from(plan.senders));
                 self.f.mbarrier_init(at(plan.stages + stage), i64::from(plan.receivers));
             }
         }

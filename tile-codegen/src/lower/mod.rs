@@ -113,7 +113,7 @@ pub fn lower(kernel: &Kernel, shared: &SharedPlan, target: &Target) -> (ptx::Ker
         thread: thread::ThreadRegs::default(),
         packed: BTreeMap::new(),
         global: global::Cache::default(),
-        crew: roles::Crew { first_warp: 0, warps: num_warps, barrier: 0, whole: true },
+        crew: roles::Crew { first_warp: 0, warps: num_warps, barrier: 0, whole: true, single: false },
         channels: channels::Channels::default(),
         bulk_stores: false,
         stores_matrices: target.warpgroups,

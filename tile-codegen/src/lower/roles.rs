@@ -2,8 +2,8 @@
 
 use super::LowerCx;
 use crate::ir::OpId;
-use crate::ops::roles::Roles;
-use crate::ptx::{Cmp, Hopper, IntOp, SpecialReg, Ty};
+use crate::ops::roles::{Cluster, Roles};
+use crate::ptx::{Cmp, Hopper, IntOp, Label, Reg, SpecialReg, Ty};
 
 /// The threads that run the code being lowered.
 #[derive(Clone, Copy)]
@@ -16,6 +16,8 @@ pub(super) struct Crew {
     pub barrier: u32,
     /// Whether they are the whole block.
     pub whole: bool,
+    /// Whether one thread alone runs.
+    pub single: bool,
 }
 
 impl LowerCx<'_> {
@@ -31,43 +33,58 @@ impl LowerCx<'_> {
     }
 
     pub(crate) fn lower_roles(&mut self, id: OpId, roles: &Roles) {
-        let op = self.kernel.ops[id].clone();
         self.init_channels();
-        let tid = self.f.special(SpecialReg::TidX);
         let end = self.f.label();
-        for (role, &region) in op.regions.iter().enumerate() {
+        let tid = self.f.special(SpecialReg::TidX);
+        let clusters = roles.clusters();
+        for (i, cluster) in clusters.iter().enumerate() {
             let next = self.f.label();
-            let first = roles.first_warp(role);
-            let last = role + 1 == op.regions.len();
-            let limit = 32 * (first + roles.warps[role]) as i64;
-            let beyond = self.f.setp(Cmp::Ge, Ty::S32, tid, limit);
-            self.f.bra_if(beyond, next, true);
-            if roles.registers[role] > 0 {
-                self.set_registers(roles.registers[role], roles);
+            if i + 1 < clusters.len() {
+                let limit = 32 * (cluster.first_warp + cluster.warps) as i64;
+                let beyond = self.f.setp(Cmp::Ge, Ty::S32, tid, limit);
+                self.f.bra_if(beyond, next, true);
             }
-            if roles.single[role] == 1 {
-                let others = self.f.setp(Cmp::Ne, Ty::S32, tid, 32 * first as i64);
-                self.f.bra_if(others, end, false);
+            // All warps of a warpgroup ask for registers together, also those without a role.
+            let registers = roles.registers[cluster.roles.start];
+            if registers > 0 {
+                let increase = registers > roles.start_registers();
+                self.f.hopper(Hopper::SetMaxNReg { increase, count: registers as u32 });
             }
-            let crew =
-                Crew { first_warp: first, warps: roles.warps[role], barrier: role as u32 + 1, whole: false };
-            self.with_crew(crew, |cx| cx.role_region(region));
-            self.f.bra(end, true);
+            self.cluster(id, roles, cluster, tid, end);
             self.f.place(next);
-            // Warps that fill up the last warpgroup.
-            if last && roles.block_warps() > first + roles.warps[role] && roles.registers[role] > 0 {
-                self.set_registers(roles.registers[role], roles);
-            }
         }
         self.f.place(end);
     }
 
-    /// Gives registers to a warpgroup that computes, or takes them from one that does not. What all ask for is no more than
-    /// the block starts with, so that those above the average are given some.
-    fn set_registers(&mut self, count: usize, roles: &Roles) {
-        let warps: usize = roles.warps.iter().sum();
-        let total: usize = roles.warps.iter().zip(&roles.registers).map(|(w, r)| w * r).sum();
-        self.f.hopper(Hopper::SetMaxNReg { increase: count * warps > total, count: count as u32 });
+    /// Each warp runs its role; those without one are done.
+    fn cluster(&mut self, id: OpId, roles: &Roles, cluster: &Cluster, tid: Reg, end: Label) {
+        let regions = self.kernel.ops[id].regions.clone();
+        let mut idle_before = cluster.first_warp;
+        for role in cluster.roles.clone() {
+            let (first, warps, single) = (roles.first_warp(role), roles.warps[role], roles.single[role] == 1);
+            if first > idle_before {
+                let idle = self.f.setp(Cmp::Lt, Ty::S32, tid, 32 * first as i64);
+                self.f.bra_if(idle, end, true);
+            }
+            let next = self.f.label();
+            let whole_rest = first + warps == cluster.first_warp + cluster.warps;
+            if !whole_rest {
+                let beyond = self.f.setp(Cmp::Ge, Ty::S32, tid, 32 * (first + warps) as i64);
+                self.f.bra_if(beyond, next, true);
+            }
+            if single {
+                let others = self.f.setp(Cmp::Ne, Ty::S32, tid, 32 * first as i64);
+                self.f.bra_if(others, end, false);
+            }
+            let crew = Crew { first_warp: first, warps, barrier: role as u32 + 1, whole: false, single };
+            self.with_crew(crew, |cx| cx.role_region(regions[role]));
+            self.f.bra(end, true);
+            self.f.place(next);
+            idle_before = first + warps;
+        }
+        if idle_before < cluster.first_warp + cluster.warps {
+            self.f.bra(end, true);
+        }
     }
 
     fn role_region(&mut self, region: crate::ir::RegionId) {

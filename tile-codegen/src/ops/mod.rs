@@ -32,6 +32,7 @@ pub mod reshape;
 pub mod roles;
 pub(crate) mod rule;
 pub mod send;
+pub mod send_tile;
 pub mod store;
 pub mod to_shared;
 pub mod unary;
@@ -96,8 +97,8 @@ macro_rules! for_each_op {
             If control::If, Scope control::Scope, Yield control::Yield, Break control::Break,
             Continue control::Continue, Exit control::Exit, ConvertLayout convert_layout::ConvertLayout,
             ToShared to_shared::ToShared, FromShared from_shared::FromShared, Barrier barrier::Barrier,
-            ViewShared view_shared::ViewShared, Roles roles::Roles, Send send::Send, Receive receive::Receive,
-            Release release::Release, MmaWait mma_wait::MmaWait,
+            ViewShared view_shared::ViewShared, Roles roles::Roles, Send send::Send, SendTile send_tile::SendTile,
+            Receive receive::Receive, Release release::Release, MmaWait mma_wait::MmaWait,
         }
     };
 }

@@ -16,15 +16,53 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// The first warp of a role.
+    /// The first warp of a role. A role of four warps or more starts a warpgroup, a smaller one stays inside of one.
     pub fn first_warp(&self, role: usize) -> usize {
-        self.warps[..role].iter().sum()
+        let align = |warps: usize| warps.clamp(1, 4).next_power_of_two();
+        let end =
+            self.warps[..role].iter().fold(0, |at: usize, &warps| at.next_multiple_of(align(warps)) + warps);
+        end.next_multiple_of(align(self.warps[role]))
     }
+
     /// The warps of the block, in whole warpgroups where registers move between them.
     pub fn block_warps(&self) -> usize {
-        let warps: usize = self.warps.iter().sum();
+        let Some(last) = self.warps.len().checked_sub(1) else { return 0 };
+        let warps = self.first_warp(last) + self.warps[last];
         if self.registers.iter().any(|&r| r > 0) { warps.next_multiple_of(4) } else { warps }
     }
+
+    /// The warpgroups, each with the roles in it, or a role with its warpgroups.
+    pub fn clusters(&self) -> Vec<Cluster> {
+        let mut found: Vec<Cluster> = Vec::new();
+        for role in 0..self.warps.len() {
+            let first = self.first_warp(role) / 4 * 4;
+            match found.last_mut() {
+                Some(cluster) if cluster.first_warp == first => cluster.roles.end = role + 1,
+                _ => {
+                    let warps = self.warps[role].next_multiple_of(4);
+                    found.push(Cluster { first_warp: first, warps, roles: role..role + 1 });
+                }
+            }
+        }
+        found
+    }
+
+    /// The registers that a thread starts with where registers move between warpgroups: an even share of the 512 that the
+    /// register file has for each thread of one warpgroup, at most 256.
+    pub fn start_registers(&self) -> usize {
+        (512 / (self.block_warps() / 4).max(1) / 8 * 8).min(256)
+    }
+}
+
+/// Whole warpgroups, and the roles that run in them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cluster {
+    /// The first warp.
+    pub first_warp: usize,
+    /// Warps, a multiple of four.
+    pub warps: usize,
+    /// The roles.
+    pub roles: std::ops::Range<usize>,
 }
 
 impl TileOp for Roles {

@@ -36,7 +36,9 @@ pub struct ChannelPlan {
     pub stages: u32,
     /// Byte offset of the "full" mbarriers, one for each stage, which the "empty" ones follow.
     pub barriers: u32,
-    /// Warps that receive from it.
+    /// Arrivals that make a stage full: one of each warp that stores to it, or of the thread that starts copies.
+    pub senders: u32,
+    /// Arrivals that make it empty: one of each warp that receives from it.
     pub receivers: u32,
 }
 
@@ -95,6 +97,7 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
         buffers: Vec::new(),
         at: BTreeMap::new(),
         channels: BTreeMap::new(),
+        senders: BTreeMap::new(),
         carried: BTreeSet::new(),
     };
     live.region(kernel.body, &mut Vec::new());
@@ -116,7 +119,8 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
             Owner::Scratch(op) => plan.scratch.insert(op, offset),
             Owner::Channel(channel) => {
                 let (_, plan_of) = &live.channels[&channel];
-                plan.channels.insert(channel, ChannelPlan { tiles: offset, ..*plan_of });
+                let senders = live.senders.get(&channel).copied().unwrap_or(1);
+                plan.channels.insert(channel, ChannelPlan { tiles: offset, senders, ..*plan_of });
                 None
             }
         };
@@ -188,7 +192,7 @@ fn too_much(kernel: &Kernel, target: &Target, plan: &SharedPlan) -> Diagnostics 
 struct Liveness<'k> {
     kernel: &'k Kernel,
     position: usize,
-    /// The role around the current place, and its warps.
+    /// The role around the current place, and how many of its warps arrive at mbarriers.
     role: usize,
     warps: u32,
     buffers: Vec<Buffer>,
@@ -196,6 +200,8 @@ struct Liveness<'k> {
     at: BTreeMap<ValueId, (usize, usize)>,
     /// For each channel: its buffer, and its plan without a place.
     channels: BTreeMap<usize, (usize, ChannelPlan)>,
+    /// Warps that store to each channel.
+    senders: BTreeMap<usize, u32>,
     carried: BTreeSet<ValueId>,
 }
 
@@ -219,10 +225,9 @@ impl Liveness<'_> {
                     if self.carried.contains(&op.operands[0]) {
                         self.carried.insert(result);
                     }
-                } else if let (OpKind::Receive(receive), Type::Shared(t)) = (&op.kind, self.kernel.ty(result))
-                {
-                    let buffer =
-                        self.receive(receive.channel, receive.stages, t.layout.bytes, t.layout.align());
+                } else if let OpKind::Receive(receive) = &op.kind {
+                    let layout = &receive.layout;
+                    let buffer = self.receive(receive.channel, receive.stages, layout.bytes, layout.align());
                     self.buffers[buffer].last = self.position;
                     self.at.insert(result, (buffer, 0));
                     self.carried.insert(result);
@@ -230,6 +235,9 @@ impl Liveness<'_> {
                     self.at.insert(result, (self.buffers.len(), loops.len()));
                     self.add(Owner::Tile(result), t.layout.bytes, t.layout.align());
                 }
+            }
+            if let OpKind::SendTile(send) = &op.kind {
+                self.senders.insert(send.channel, self.warps);
             }
             let scratch = op.kind.scratch(self.kernel, op);
             if scratch > 0 {
@@ -241,7 +249,8 @@ impl Liveness<'_> {
             }
             for (i, &inner) in op.regions.iter().enumerate() {
                 if let OpKind::Roles(roles) = &op.kind {
-                    (self.role, self.warps) = (i, roles.warps[i] as u32);
+                    let warps = if roles.single[i] == 1 { 1 } else { roles.warps[i] as u32 };
+                    (self.role, self.warps) = (i, warps);
                 }
                 self.region(inner, loops);
             }
@@ -269,7 +278,7 @@ impl Liveness<'_> {
         }
         let stage = bytes.next_multiple_of(align);
         let stages = stages as u32;
-        let plan = ChannelPlan { tiles: 0, stage, stages, barriers: 0, receivers: self.warps };
+        let plan = ChannelPlan { tiles: 0, stage, stages, barriers: 0, senders: 1, receivers: self.warps };
         let buffer = self.buffers.len();
         let (owner, bytes) = (Owner::Channel(channel), stage * stages);
         let role = Some(self.role);

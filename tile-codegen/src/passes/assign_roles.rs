@@ -6,9 +6,11 @@
 //! repeated wherever they are needed. Channels are first in, first out, and every role takes the same path, so that the n-th
 //! `send` of a channel meets the n-th `receive`.
 
+mod check;
 mod partition;
 mod prune;
 mod split;
+mod stage_layout;
 
 use std::collections::BTreeMap;
 

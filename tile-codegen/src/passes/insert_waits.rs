@@ -1,5 +1,5 @@
 //! `insert_waits`: products of warpgroups run on while the program goes on. Before anything that needs one to be complete
-//! stands a wait, and stages of channels are released once nothing reads them.
+//! stands a wait, tiles of channels are received when they are needed, and released once nothing reads them.
 //!
 //! A forward analysis of the products that may still run, each with the least number of products issued after it on any
 //! path: waiting until so many are pending completes it. What needs a product to be complete:
@@ -8,6 +8,7 @@
 //! * the release of a stage that it reads.
 
 mod release;
+mod sink;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,7 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
         return Ok(Changed::No);
     }
     let before = kernel.ops.len();
+    sink::run(kernel);
     let plan = allocate_shared(kernel, cx.target)?;
     let products = Products::of(kernel);
     if !products.wide.is_empty() {

@@ -71,6 +71,26 @@ pub fn run_passes(
     run_list(PASSES, kernel, cx, observer)
 }
 
+/// Runs [`PASSES`] with roles that the caller chooses: `partition` sees the kernel as `assign_roles` does, whose place it
+/// takes.
+///
+/// # Errors
+/// As for [`run_passes`], and if the kernel cannot be divided so.
+pub fn run_with_roles(
+    kernel: &mut Kernel,
+    cx: &PassCx<'_>,
+    partition: &dyn Fn(&Kernel) -> assign_roles::Partition,
+    observer: &mut dyn FnMut(&'static str, &Kernel),
+) -> Result<(), Diagnostics> {
+    let place = PASSES.iter().position(|pass| pass.id == "assign_roles").expect("it is among the passes");
+    run_list(&PASSES[..place], kernel, cx, observer)?;
+    let chosen = partition(kernel);
+    assign_roles::split(kernel, &chosen)?;
+    verify(kernel).map_err(|faults| internal(PASSES[place].id, &faults))?;
+    observer(PASSES[place].id, kernel);
+    run_list(&PASSES[place + 1..], kernel, cx, observer)
+}
+
 /// Runs a list of passes, as [`run_passes`] does.
 ///
 /// # Errors

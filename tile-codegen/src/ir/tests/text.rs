@@ -64,6 +64,7 @@ extent_align = [1], small = false }, %n: i32 #0) { warps = 2, stage = laid_out }
     yield
   } {
     send %x, %5, %5 { channel = 0, elem = bf16, layout = #s0, stages = 2 }
+    send_tile %9 { channel = 1, elem = bf16, layout = #s0, stages = 1 }
     yield
   }
 }

@@ -178,6 +178,7 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
         | OpKind::ViewShared(_)
         | OpKind::Roles(_)
         | OpKind::Send(_)
+        | OpKind::SendTile(_)
         | OpKind::Receive(_)
         | OpKind::Release(_)
         | OpKind::MmaWait(_) => {}

@@ -3,19 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bulk_layout;
-use super::partition::{Partition, fault};
+use super::partition::{Partition, fault_at};
+use super::stage_layout::stage_layout;
 use crate::diag::Diagnostics;
 use crate::ir::{Kernel, LocId, OpId, Region, RegionId, ValueId};
 use crate::layout::SharedLayout;
 use crate::ops::control::Yield;
 use crate::ops::receive::Receive;
 use crate::ops::send::Send;
+use crate::ops::send_tile::SendTile;
 use crate::ops::{Effects, OpKind, TileOp};
 
 struct Copier<'a> {
     kernel: &'a mut Kernel,
     partition: &'a Partition,
-    channels: &'a BTreeMap<OpId, usize>,
+    channels: &'a BTreeMap<ValueId, usize>,
     needed: &'a BTreeSet<usize>,
     role: usize,
     values: BTreeMap<ValueId, ValueId>,
@@ -25,7 +27,7 @@ struct Copier<'a> {
 pub(super) fn copy_for_role(
     kernel: &mut Kernel,
     partition: &Partition,
-    channels: &BTreeMap<OpId, usize>,
+    channels: &BTreeMap<ValueId, usize>,
     needed: &BTreeSet<usize>,
     role: usize,
 ) -> Result<RegionId, Diagnostics> {
@@ -56,24 +58,50 @@ impl Copier<'_> {
     }
 
     fn op(&mut self, id: OpId, copies: &mut Vec<OpId>) -> Result<(), Diagnostics> {
-        let owner = self.partition.owner.get(&id).copied();
-        let stores = self.kernel.ops[id].kind.effects() == Effects::WritesGlobal;
-        match owner {
-            None if stores => Err(fault("a store has no role")),
+        let op = &self.kernel.ops[id];
+        let stores = op.kind.effects() == Effects::WritesGlobal;
+        match self.partition.owner.get(&id).copied() {
+            None if stores => Err(fault_at(self.kernel, id, "a store has no role")),
             None => self.copy(id, copies),
             Some(owner) if stores => match owner == self.role {
                 true => self.copy(id, copies),
                 false => Ok(()),
             },
-            Some(owner) => {
-                let layout = self.channel_layout(id)?;
-                if owner == self.role && self.needed.contains(&self.channels[&id]) {
-                    self.send(id, layout.clone(), copies);
+            Some(_) if op.kind.is_terminator() => self.copy(id, copies),
+            Some(owner) => match self.bulk(id, owner) {
+                Some(layout) => {
+                    if owner == self.role && self.needed.contains(&self.channels[&op.results[0]]) {
+                        self.send(id, layout.clone(), copies);
+                    }
+                    self.receive(id, op_result(self.kernel, id), layout, copies);
+                    Ok(())
                 }
-                self.receive(id, layout, copies);
-                Ok(())
+                None => self.computed(id, owner, copies),
+            },
+        }
+    }
+
+    /// The place of a tile that bulk tensor copies load: those of a role of one thread.
+    fn bulk(&self, id: OpId, owner: usize) -> Option<SharedLayout> {
+        let single = self.partition.roles[owner].single;
+        bulk_layout(self.kernel, id).filter(|_| single)
+    }
+
+    /// An operation whose results its owner sends, and others receive. Everyone goes through control flow.
+    fn computed(&mut self, id: OpId, owner: usize, copies: &mut Vec<OpId>) -> Result<(), Diagnostics> {
+        let own = owner == self.role;
+        if own || !self.kernel.ops[id].regions.is_empty() {
+            self.copy(id, copies)?;
+        }
+        for result in self.kernel.ops[id].results.clone() {
+            let layout = stage_layout(self.kernel, id, result)?;
+            if !own {
+                self.receive(id, result, layout, copies);
+            } else if self.needed.contains(&self.channels[&result]) {
+                self.send_tile(id, result, layout, copies);
             }
         }
+        Ok(())
     }
 
     fn copy(&mut self, id: OpId, copies: &mut Vec<OpId>) -> Result<(), Diagnostics> {
@@ -98,31 +126,38 @@ impl Copier<'_> {
         values.iter().map(|v| *self.values.get(v).unwrap_or(v)).collect()
     }
 
-    fn channel_layout(&self, id: OpId) -> Result<SharedLayout, Diagnostics> {
-        let name = self.kernel.ops[id].kind.name();
-        bulk_layout(self.kernel, id).ok_or_else(|| fault(format!("the result of `{name}` cannot cross roles")))
-    }
-
     fn send(&mut self, id: OpId, layout: SharedLayout, copies: &mut Vec<OpId>) {
         let op = self.kernel.ops[id].clone();
         let elem = self.kernel.tile(op.results[0]).elem;
-        let send = Send { channel: self.channels[&id], elem, layout, stages: self.stages(id) };
+        let send = Send { channel: self.channels[&op.results[0]], elem, layout, stages: self.stages(id) };
         let operands = self.mapped(&op.operands);
         copies.push(self.kernel.new_op(send.into(), operands, Vec::new(), op.loc));
     }
 
-    fn receive(&mut self, id: OpId, layout: SharedLayout, copies: &mut Vec<OpId>) {
-        let op = self.kernel.ops[id].clone();
-        let ty = self.kernel.ty(op.results[0]).clone();
-        let elem = self.kernel.tile(op.results[0]).elem;
-        let (channel, stages) = (self.channels[&id], self.stages(id));
+    fn send_tile(&mut self, id: OpId, result: ValueId, layout: SharedLayout, copies: &mut Vec<OpId>) {
+        let loc = self.kernel.ops[id].loc;
+        let elem = self.kernel.tile(result).elem;
+        let send = SendTile { channel: self.channels[&result], elem, layout, stages: self.stages(id) };
+        let operands = self.mapped(&[result]);
+        copies.push(self.kernel.new_op(send.into(), operands, Vec::new(), loc));
+    }
+
+    fn receive(&mut self, id: OpId, result: ValueId, layout: SharedLayout, copies: &mut Vec<OpId>) {
+        let loc = self.kernel.ops[id].loc;
+        let ty = self.kernel.ty(result).clone();
+        let elem = self.kernel.tile(result).elem;
+        let (channel, stages) = (self.channels[&result], self.stages(id));
         let kind: OpKind = Receive { channel, elem, layout, stages, placed: false }.into();
-        let new = self.kernel.new_op(kind, Vec::new(), vec![ty], op.loc);
-        self.values.insert(op.results[0], self.kernel.ops[new].results[0]);
+        let new = self.kernel.new_op(kind, Vec::new(), vec![ty], loc);
+        self.values.insert(result, self.kernel.ops[new].results[0]);
         copies.push(new);
     }
 
     fn stages(&self, id: OpId) -> usize {
         self.partition.stages.get(&id).copied().unwrap_or(2)
     }
+}
+
+fn op_result(kernel: &Kernel, id: OpId) -> ValueId {
+    kernel.ops[id].results[0]
 }

@@ -62,8 +62,10 @@ struct Plan {
 
 fn plan(kernel: &Kernel, ops: &[OpId], region: RegionId, receive: OpId, stages: usize) -> Plan {
     let views = views(kernel, region, kernel.ops[receive].results[0]);
-    let last =
-        ops.iter().rposition(|&op| reads(kernel, op, &views)).unwrap_or_else(|| position(ops, receive));
+    // A scalar is in a register once it is received.
+    let placed = kernel.ty(kernel.ops[receive].results[0]).as_shared().is_some();
+    let last = ops.iter().rposition(|&op| placed && reads(kernel, op, &views));
+    let last = last.unwrap_or_else(|| position(ops, receive));
     let after = |at: usize, wait: Option<usize>| Plan { at: at + 1, wait, lagging: false };
     let nested = ops.iter().any(|&op| !kernel.ops[op].regions.is_empty() && nested_product(kernel, op, &views));
     if nested {
@@ -97,7 +99,7 @@ fn position(ops: &[OpId], op: OpId) -> usize {
 }
 
 /// The jumps inside an operation that leave it: to a loop or a scope around it.
-fn jumps(kernel: &Kernel, op: OpId) -> Vec<OpId> {
+pub(super) fn jumps(kernel: &Kernel, op: OpId) -> Vec<OpId> {
     let mut found = Vec::new();
     let mut open = vec![(op, false, false)];
     while let Some((id, looped, scoped)) = open.pop() {
@@ -157,7 +159,7 @@ fn uses(kernel: &Kernel, op: OpId, views: &BTreeSet<ValueId>) -> bool {
 }
 
 /// Whether an operation, or one inside it, reads one of the views.
-fn reads(kernel: &Kernel, op: OpId, views: &BTreeSet<ValueId>) -> bool {
+pub(super) fn reads(kernel: &Kernel, op: OpId, views: &BTreeSet<ValueId>) -> bool {
     uses(kernel, op, views) || inside(kernel, op).into_iter().any(|op| uses(kernel, op, views))
 }
 

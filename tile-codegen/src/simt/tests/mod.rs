@@ -10,6 +10,7 @@ mod hopper;
 mod hopper_copies;
 mod matrices;
 mod numbers;
+mod roles;
 mod warpgroups;
 
 use super::{Access, Memory, Outcome, Program, ReportKind, Run};
