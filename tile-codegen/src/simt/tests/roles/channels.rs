@@ -5,7 +5,7 @@ use tile_macros::tile_fn;
 
 use super::{Data, agrees, divided, facts, is_load, makes, on_ptx, role, staged, store_number};
 use crate::dsl::prelude::*;
-use crate::ir::{Elem, Kernel, Op, OpId};
+use crate::ir::{Elem, Kernel, Op, OpId, TensorFacts};
 use crate::ops::OpKind;
 
 #[tile_fn(crate = crate::simt::tests::roles::rt)]
@@ -110,4 +110,31 @@ fn results_of_a_loop_cross_roles() {
     // Warp 1 is idle, since two warps start at an even one.
     assert_eq!(compiled.threads, 160);
     assert!(!compiled.ptx.contains("setmaxnreg"));
+}
+
+#[tile_fn(crate = crate::simt::tests::roles::rt)]
+fn relayed(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
+    for i in 0..cdiv(x.dim(0), 32) {
+        store(out, (i, 0), load(x, (i, 0), (32, 64)) * 3.0);
+    }
+}
+
+#[test]
+fn a_role_stores_out_of_its_channel_by_bulk_copies() {
+    let whole = TensorFacts { extent_align: vec![1, 4], ..facts(2, 4) };
+    let kernel = staged(|p| relayed(p.tensor("x", facts(2, 4)), p.tensor_mut("out", whole)));
+    let owner = |kernel: &Kernel, _: OpId, op: &Op| match op.kind {
+        OpKind::Store(_) => Some(2),
+        _ if is_load(op) => Some(0),
+        _ => makes(kernel, op, Elem::F32, &[32, 64]).then_some(1),
+    };
+    let roles = [role(1, 0, true), role(1, 0, false), role(2, 0, false)];
+    let input = Data::noise(Elem::F32, &[200, 64], 3);
+    let right: Vec<f32> = input.values.iter().map(|&x| 3.0 * x).collect();
+    for stages in [1, 2] {
+        let compiled = divided(&kernel, &roles, stages, &owner).unwrap_or_else(|e| panic!("{e}"));
+        assert!(compiled.ptx.contains("cp.async.bulk.tensor.2d.global.shared"), "{}", compiled.ptx);
+        let input = || Data::noise(Elem::F32, &[200, 64], 3);
+        assert_eq!(on_ptx(&compiled, &[input()], &[200, 64], [1, 1, 1]), right);
+    }
 }

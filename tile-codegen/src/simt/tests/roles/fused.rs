@@ -131,7 +131,12 @@ fn five_roles_carry_two_states() {
 #[test]
 fn a_product_in_f32_crosses_roles() {
     // Both heads mask and narrow the product for themselves.
-    let roles =
-        [role(1, 56, true), role(1, 56, false), role(4, 96, false), role(4, 176, false), role(4, 176, false)];
+    let roles = [
+        role(1, 56, true),
+        role(1, 56, false),
+        role(4, 128, false),
+        role(4, 160, false),
+        role(4, 160, false),
+    ];
     agrees(&kernel(), &roles, 1, &owner(false), &inputs(128), &[128, 2, 64], 1e-2);
 }
