@@ -12,13 +12,9 @@ use crate::ops::OpKind;
 /// One head's part of a chunk: what it gives out, and its next state.
 #[tile_fn(crate = crate::simt::tests::roles::rt)]
 fn head(
-    c: Tile<bf16>,
-    b: Tile<bf16>,
+    (c, b, m): (Tile<bf16>, Tile<bf16>, Tile<bf16>),
+    (scales, weights, last): (Tile<f32>, Tile<f32>, Scalar<f32>),
     x: Tile<bf16>,
-    m: Tile<bf16>,
-    scales: Tile<f32>,
-    weights: Tile<f32>,
-    last: Scalar<f32>,
     state: Tile<f32>,
 ) -> (Tile<f32>, Tile<f32>) {
     let before = mma(c, state.cast::<bf16>(), zeros::<f32>((64, 64)));
@@ -54,8 +50,9 @@ fn scan(
         let mask = where_(rows >= columns, between, 0.0);
         let m = (mma(ct, bt.transpose(), zeros::<f32>((64, 64))) * mask).cast::<bf16>();
 
-        let (y0, s0) = head(ct, bt, x0.reshape((64, 64)), m, scales, weights, last, first);
-        let (y1, s1) = head(ct, bt, x1.reshape((64, 64)), m, scales, weights, last, second);
+        let (shared, scalars) = ((ct, bt, m), (scales, weights, last));
+        let (y0, s0) = head(shared, scalars, x0.reshape((64, 64)), first);
+        let (y1, s1) = head(shared, scalars, x1.reshape((64, 64)), second);
         first = s0;
         second = s1;
         store(y, (i, 0, 0), y0.reshape((64, 1, 64)));
