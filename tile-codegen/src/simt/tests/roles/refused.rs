@@ -1,12 +1,16 @@
 //! Partitions that cannot be: each is refused by name.
 
+use half::bf16;
 use tile_macros::tile_fn;
 
-use super::{Owner, divided, facts, is_load, role, staged};
+use super::{Data, Owner, divided, facts, is_load, on_cpu, on_ptx, role, staged};
+use crate::compile::compile;
+use crate::config::Config;
 use crate::dsl::prelude::*;
-use crate::ir::{Kernel, Op, OpId};
+use crate::ir::{Elem, Kernel, Op, OpId};
 use crate::ops::OpKind;
 use crate::passes::assign_roles::Role;
+use crate::target::Target;
 
 #[tile_fn(crate = crate::simt::tests::roles::rt)]
 fn copy(x: Tensor<f32, 2>, out: TensorMut<f32, 2>) {
@@ -52,6 +56,33 @@ fn roles_that_do_not_fit_a_block_are_refused() {
     for (roles, expected) in cases {
         let found = refusal(roles, &usual);
         assert!(found.contains(expected), "{found}\nlacks\n{expected}");
+    }
+}
+
+/// Where the way to the loads depends on a tile, one thread cannot load: the kernel is compiled whole.
+#[tile_fn(crate = crate::simt::tests::roles::rt)]
+fn until_large(x: Tensor<bf16, 2>, out: TensorMut<f32, 2>) {
+    let mut sums = zeros::<f32>((64, 64));
+    for i in 0..cdiv(x.dim(0), 64) {
+        let x = load(x, (i, 0), (64, 64));
+        sums = mma(x, x.transpose(), sums);
+        if sums.max(ALL).item() > 40.0 {
+            break;
+        }
+    }
+    store(out, (0, 0), sums);
+}
+
+#[test]
+fn a_kernel_that_one_thread_cannot_follow_stays_whole() {
+    let kernel = staged(|p| until_large(p.tensor("x", facts(2, 2)), p.tensor_mut("out", facts(2, 4))));
+    let compiled = compile(&kernel, &Target::SM_90A, &Config::default()).unwrap_or_else(|e| panic!("{e}"));
+    assert!(!compiled.ptx.contains("mbarrier"), "{}", compiled.ptx);
+    let input = || vec![Data::noise(Elem::BF16, &[320, 64], 2)];
+    let right = on_cpu(&kernel, &input(), &[64, 64], [1, 1, 1]);
+    let found = on_ptx(&compiled, &input(), &[64, 64], [1, 1, 1]);
+    for (&found, &right) in found.iter().zip(&right) {
+        assert!((found - right).abs() <= 1e-4 * (1.0 + right.abs()), "{found} is not {right}");
     }
 }
 
