@@ -80,7 +80,7 @@ pub fn compile_with_roles(
 /// Lowers a kernel that has been through the passes.
 fn lowered(laid_out: &Kernel, target: &Target, config: &Config) -> Result<Compiled, Diagnostics> {
     let shared = allocate_shared(laid_out, target)?;
-    let (mut function, slots) = lower(laid_out, &shared, target);
+    let (mut function, slots) = lower(laid_out, &shared, target, config.occupancy.unwrap_or(1) as usize);
     function.min_ctas = config.occupancy.or(moves_registers(laid_out).then_some(1));
     let explanation = explain(laid_out, target, &shared, &function);
     let module = ptx::Module { target: target.sm, kernels: vec![function] };

@@ -48,6 +48,8 @@ pub struct LowerCx<'k> {
     /// Who runs the code.
     crew: roles::Crew,
     channels: channels::Channels,
+    /// Blocks that share the registers of a multiprocessor.
+    blocks: usize,
     /// Whether bulk tensor copies store tiles.
     bulk_stores: bool,
     /// Whether the target stores matrices to shared memory as it loads them.
@@ -93,8 +95,13 @@ pub fn int_ty(elem: Elem) -> Ty {
     }
 }
 
-/// Lowers a laid-out kernel to a PTX kernel and the order of its parameters.
-pub fn lower(kernel: &Kernel, shared: &SharedPlan, target: &Target) -> (ptx::Kernel, Vec<Slot>) {
+/// Lowers a laid-out kernel to a PTX kernel and the order of its parameters. At least `blocks` share a multiprocessor.
+pub fn lower(
+    kernel: &Kernel,
+    shared: &SharedPlan,
+    target: &Target,
+    blocks: usize,
+) -> (ptx::Kernel, Vec<Slot>) {
     let num_warps = kernel.num_warps.expect("a laid-out kernel has its number of warps");
     let mut f = FuncBuilder::new(kernel.name.clone(), 32 * num_warps as u32);
     let slots = abi::slots(kernel);
@@ -115,6 +122,7 @@ pub fn lower(kernel: &Kernel, shared: &SharedPlan, target: &Target) -> (ptx::Ker
         global: global::Cache::default(),
         crew: roles::Crew { first_warp: 0, warps: num_warps, barrier: 0, whole: true, single: false },
         channels: channels::Channels::default(),
+        blocks,
         bulk_stores: false,
         stores_matrices: target.warpgroups,
         maps: channels::maps(kernel),

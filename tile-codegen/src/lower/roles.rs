@@ -47,7 +47,7 @@ impl LowerCx<'_> {
             // All warps of a warpgroup ask for registers together, also those without a role.
             let registers = roles.registers[cluster.roles.start];
             if registers > 0 {
-                let increase = registers > roles.start_registers();
+                let increase = registers > roles.start_registers(self.blocks);
                 self.f.hopper(Hopper::SetMaxNReg { increase, count: registers as u32 });
             }
             self.cluster(id, roles, cluster, tid, end);

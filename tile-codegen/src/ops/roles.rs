@@ -48,9 +48,9 @@ impl Roles {
     }
 
     /// The registers that a thread starts with where registers move between warpgroups: an even share of the 512 that the
-    /// register file has for each thread of one warpgroup, at most 256.
-    pub fn start_registers(&self) -> usize {
-        (512 / (self.block_warps() / 4).max(1) / 8 * 8).min(256)
+    /// register file of a multiprocessor with so many blocks has for each thread of one warpgroup, at most 256.
+    pub fn start_registers(&self, blocks: usize) -> usize {
+        (512 / blocks.max(1) / (self.block_warps() / 4).max(1) / 8 * 8).min(256)
     }
 }
 

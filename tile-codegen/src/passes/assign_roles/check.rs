@@ -65,7 +65,7 @@ fn check_registers(roles: &Roles) -> Result<(), Diagnostics> {
     if roles.registers.iter().all(|&r| r == 0) {
         return Ok(());
     }
-    let (groups, start) = (roles.block_warps() / 4, roles.start_registers());
+    let (groups, start) = (roles.block_warps() / 4, roles.start_registers(1));
     let asked = |cluster: Cluster| {
         let count = registers(cluster.roles.start);
         (if count == 0 { start } else { count }) * cluster.warps / 4
