@@ -10,8 +10,14 @@ use super::subject::{Given, Origin};
 use super::{At, Fault, Subject};
 use crate::small;
 
-fn subject(launch: &Launch<'_>, tensors: Vec<Given>, grid: [u32; 3]) -> Result<Subject> {
-    let (compiled, staged) = (launch.compile(&Target::SM_80)?, launch.stage()?);
+/// The kernel compiled for a target, with what a launch of it needs.
+pub(super) fn subject(
+    launch: &Launch<'_>,
+    target: &Target,
+    tensors: Vec<Given>,
+    grid: [u32; 3],
+) -> Result<Subject> {
+    let (compiled, staged) = (launch.compile(target)?, launch.stage()?);
     let kernel = compiled.module.kernels[0].clone();
     let target = compiled.module.target;
     Ok(Subject { kernel, target, grid, shared: 0, tensors, origin: Some(Origin { compiled, staged }) })
@@ -26,16 +32,16 @@ fn f32s(shape: &[u64]) -> Given {
     Given::input(numbers(shape.iter().product()).flat_map(f32::to_le_bytes).collect()).shaped(shape)
 }
 
-fn bf16s(shape: &[u64]) -> Given {
+pub(super) fn bf16s(shape: &[u64]) -> Given {
     let values = numbers(shape.iter().product()).map(bf16::from_f32);
     Given::input(values.flat_map(bf16::to_le_bytes).collect()).shaped(shape)
 }
 
-fn output(size: u64, shape: &[u64]) -> Given {
+pub(super) fn output(size: u64, shape: &[u64]) -> Given {
     Given::output((size * shape.iter().product::<u64>()) as usize).shaped(shape)
 }
 
-const SMALL: &str = "a small kernel compiles";
+pub(super) const SMALL: &str = "a small kernel compiles";
 
 /// The last block has 928 of its 1024 elements.
 fn add() -> Subject {
@@ -43,14 +49,14 @@ fn add() -> Subject {
     let launch_out = &mut DeviceTensor::meta(&[4000]).expect(SMALL);
     let launch = small::add(&x, &x, launch_out);
     let tensors = vec![f32s(&[4000]), f32s(&[4000]), output(4, &[4000])];
-    subject(&launch, tensors, [4, 1, 1]).expect(SMALL)
+    subject(&launch, &Target::SM_80, tensors, [4, 1, 1]).expect(SMALL)
 }
 
 fn running_sum() -> Subject {
     let x = DeviceTensor::meta(&[8, 512]).expect(SMALL);
     let launch_out = &mut DeviceTensor::meta(&[8, 512]).expect(SMALL);
     let launch = small::running_sum(&x, launch_out);
-    subject(&launch, vec![f32s(&[8, 512]), output(4, &[8, 512])], [2, 1, 1]).expect(SMALL)
+    subject(&launch, &Target::SM_80, vec![f32s(&[8, 512]), output(4, &[8, 512])], [2, 1, 1]).expect(SMALL)
 }
 
 fn product() -> Subject {
@@ -58,14 +64,14 @@ fn product() -> Subject {
     let launch_out = &mut DeviceTensor::meta(&[64, 64]).expect(SMALL);
     let launch = small::product(&x, &y, launch_out);
     let tensors = vec![bf16s(&[64, 128]), bf16s(&[128, 64]), output(4, &[64, 64])];
-    subject(&launch, tensors, [1, 1, 1]).expect(SMALL)
+    subject(&launch, &Target::SM_80, tensors, [1, 1, 1]).expect(SMALL)
 }
 
 fn transpose() -> Subject {
     let x = DeviceTensor::meta(&[64, 128]).expect(SMALL);
     let launch_out = &mut DeviceTensor::meta(&[128, 64]).expect(SMALL);
     let launch = small::transpose_tiles(&x, launch_out);
-    subject(&launch, vec![bf16s(&[64, 128]), output(2, &[128, 64])], [2, 1, 1]).expect(SMALL)
+    subject(&launch, &Target::SM_80, vec![bf16s(&[64, 128]), output(2, &[128, 64])], [2, 1, 1]).expect(SMALL)
 }
 
 fn is_barrier(inst: &Inst) -> bool {

@@ -15,15 +15,15 @@ fn is_wait(inst: &Hopper) -> bool {
     matches!(inst, Hopper::MbarrierWait { .. })
 }
 
-fn is_load(inst: &Hopper) -> bool {
+pub(super) fn is_load(inst: &Hopper) -> bool {
     matches!(inst, Hopper::TensorLoad { .. })
 }
 
-fn is_expect(inst: &Hopper) -> bool {
+pub(super) fn is_expect(inst: &Hopper) -> bool {
     matches!(inst, Hopper::MbarrierArriveExpectTx { .. })
 }
 
-fn is_arrival(inst: &Hopper) -> bool {
+pub(super) fn is_arrival(inst: &Hopper) -> bool {
     matches!(inst, Hopper::MbarrierArrive { .. })
 }
 
@@ -31,12 +31,12 @@ fn is_set_registers(inst: &Hopper) -> bool {
     matches!(inst, Hopper::SetMaxNReg { .. })
 }
 
-fn is_proxy_fence(inst: &Hopper) -> bool {
+pub(super) fn is_proxy_fence(inst: &Hopper) -> bool {
     matches!(inst, Hopper::FenceProxyAsync { .. })
 }
 
 /// Removes the label, the wait and the branch back to the label.
-fn remove_mbarrier_wait(s: &mut Subject, nth: usize) {
+pub(super) fn remove_mbarrier_wait(s: &mut Subject, nth: usize) {
     let at = find_hopper(&s.kernel, nth, is_wait);
     s.kernel.lines.drain(at - 1..=at + 1);
 }

@@ -8,6 +8,7 @@ mod hopper_table;
 mod plain;
 mod plain_table;
 mod subject;
+mod warpgroups;
 
 use tile_codegen::simt::ReportKind;
 
@@ -110,6 +111,7 @@ impl Fault {
 pub fn table() -> Vec<(&'static str, Vec<Fault>)> {
     vec![
         ("compiled from tile kernels, `sm_80`", compiled::table()),
+        ("compiled from tile kernels, `sm_90a`", warpgroups::table()),
         ("written as PTX, `sm_80`", plain_table::table()),
         ("written as PTX, `sm_90a`", hopper_table::table()),
     ]
