@@ -94,7 +94,6 @@ impl Plan {
         Plan {
             state_state,
             state_head_dim,
-            state_tokens: self.chunk.min(128),
             out_tokens: self.chunk.min(64),
             out_occupancy: 2,
             ..self

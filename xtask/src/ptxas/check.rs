@@ -71,7 +71,7 @@ fn jobs() -> Result<Vec<Job>> {
 /// The kernels of the forward pass in every default configuration, for the GPU that they are compiled for.
 fn default_jobs() -> Result<Vec<Job>> {
     let texts = super::defaults::texts()?;
-    Ok(texts.into_iter().map(|(name, ptx)| Job { name, ptx, arch: "sm_80" }).collect())
+    Ok(texts.into_iter().map(|text| Job { name: text.name, ptx: text.ptx, arch: text.target }).collect())
 }
 
 /// The snapshot without insta's header, which stands between two lines of `---`.

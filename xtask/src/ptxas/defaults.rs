@@ -17,8 +17,22 @@ const STATES: [usize; 5] = [16, 32, 64, 128, 256];
 const HEAD_DIMS: [usize; 3] = [16, 32, 64];
 const DTYPES: [&str; 3] = ["bf16", "f16", "f32"];
 
-/// Writes the PTX of each, and returns a name and a file for each different text.
-pub(super) fn texts() -> Result<Vec<(String, PathBuf)>> {
+/// Targets that the choice knows.
+const TARGETS: [&str; 2] = ["sm_80", "sm_90a"];
+
+/// The PTX of one kernel in one configuration.
+#[derive(Debug)]
+pub(super) struct Text {
+    /// What was asked for, in words.
+    pub(super) name: String,
+    /// The file that holds it.
+    pub(super) ptx: PathBuf,
+    /// The only GPU that it is for.
+    pub(super) target: &'static str,
+}
+
+/// Writes the PTX of each configuration; each different text once.
+pub(super) fn texts() -> Result<Vec<Text>> {
     run(&mut cargo(["build", "--quiet", "--package", "mamba2"]))?;
     let program = target_folder().join("debug/mamba2");
     let requests = requests();
@@ -30,7 +44,7 @@ pub(super) fn texts() -> Result<Vec<(String, PathBuf)>> {
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(request) = requests.get(index) else { return };
-                    let output = command(&program).arg("show").args(request).output();
+                    let output = command(&program).arg("show").args(&request.args).output();
                     results.lock().expect("no thread panics with the lock").push((index, output));
                 }
             });
@@ -40,44 +54,50 @@ pub(super) fn texts() -> Result<Vec<(String, PathBuf)>> {
     results.sort_by_key(|(index, _)| *index);
     let scratch = folder().join("defaults");
     fs::create_dir_all(&scratch)?;
-    let mut texts: Vec<(String, PathBuf)> = Vec::new();
+    let mut texts = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for (index, output) in results {
         let output = output.with_context(|| format!("could not start {}", program.display()))?;
-        let request = requests[index].join(" ");
+        let (request, target) = (requests[index].args.join(" "), requests[index].target);
         if !output.status.success() {
             bail!("`mamba2 show {request}`: {}", String::from_utf8_lossy(&output.stderr));
         }
         if seen.insert(output.stdout.clone()) {
-            let file = scratch.join(format!("{}.ptx", request.replace([' ', '-'], "_")));
-            fs::write(&file, &output.stdout)?;
-            texts.push((request, file));
+            let ptx = scratch.join(format!("{}.ptx", request.replace([' ', '-'], "_")));
+            fs::write(&ptx, &output.stdout)?;
+            texts.push(Text { name: request, ptx, target });
         }
     }
     Ok(texts)
 }
 
-fn requests() -> Vec<Vec<String>> {
+/// What `mamba2 show` is asked for.
+#[derive(Debug)]
+struct Request {
+    args: Vec<String>,
+    target: &'static str,
+}
+
+fn requests() -> Vec<Request> {
     let mut requests = Vec::new();
-    for dtype in DTYPES {
+    for (target, dtype) in TARGETS.into_iter().flat_map(|target| DTYPES.map(|dtype| (target, dtype))) {
         for chunk in CHUNKS {
+            let mut ask = |kernel: &str, sizes: &[(&str, usize)]| {
+                let sizes = [("--chunk", chunk)].into_iter().chain(sizes.iter().copied());
+                let sizes = sizes.map(|(flag, n)| (flag, n.to_string()));
+                let flags = [("--target", target.to_owned()), ("--dtype", dtype.to_owned())];
+                let flags = flags.into_iter().chain(sizes).flat_map(|(flag, value)| [flag.to_owned(), value]);
+                requests
+                    .push(Request { args: [kernel.to_owned()].into_iter().chain(flags).collect(), target });
+            };
             for heads in [1, 2, 4, 8] {
-                let sizes = [
-                    ("--dtype", dtype.to_owned()),
-                    ("--chunk", chunk.to_string()),
-                    ("--heads", heads.to_string()),
-                ];
-                requests.push(request("chunk_cumsum", &sizes));
+                ask("chunk_cumsum", &[("--heads", heads)]);
             }
-            for state in STATES {
-                for head_dim in HEAD_DIMS {
-                    let sizes = [
-                        ("--dtype", dtype.to_owned()),
-                        ("--chunk", chunk.to_string()),
-                        ("--state", state.to_string()),
-                        ("--head-dim", head_dim.to_string()),
-                    ];
-                    requests.extend(["fwd_pass_state", "compute_out"].map(|kernel| request(kernel, &sizes)));
+            for (state, head_dim) in STATES.into_iter().flat_map(|s| HEAD_DIMS.map(|h| (s, h))) {
+                let sizes = [("--state", state), ("--head-dim", head_dim)];
+                ask("compute_out", &sizes);
+                for &heads in busy(target, dtype, head_dim) {
+                    ask("fwd_pass_state", &[&sizes[..], &[("--batch", 1), ("--heads", heads)]].concat());
                 }
             }
         }
@@ -85,12 +105,35 @@ fn requests() -> Vec<Vec<String>> {
     requests
 }
 
-fn request(kernel: &str, sizes: &[(&str, String)]) -> Vec<String> {
-    let flags = sizes.iter().flat_map(|(flag, value)| [(*flag).to_owned(), value.clone()]);
-    [kernel.to_owned()].into_iter().chain(flags).collect()
+/// Numbers of heads that lead to different blocks: products of warpgroups have larger ones where these keep the GPU busy.
+fn busy(target: &str, dtype: &str, head_dim: usize) -> &'static [usize] {
+    match (target, dtype, head_dim) {
+        ("sm_80", ..) | (_, "f32", _) => &[8],
+        (_, _, 64) => &[1, 20, 40, 128],
+        _ => &[1, 128],
+    }
 }
 
 /// Where cargo builds.
 fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_type_and_kernel_is_asked_for_once() {
+        let lines: Vec<String> = requests().iter().map(|request| request.args.join(" ")).collect();
+        let different: std::collections::BTreeSet<&String> = lines.iter().collect();
+        assert_eq!(different.len(), lines.len());
+        for (target, dtype) in TARGETS.into_iter().flat_map(|t| DTYPES.map(|d| (t, d))) {
+            for (kernel, least) in [("chunk_cumsum", 20), ("fwd_pass_state", 75), ("compute_out", 75)] {
+                let start = format!("{kernel} --target {target} --dtype {dtype} --chunk ");
+                let found = lines.iter().filter(|line| line.starts_with(&start)).count();
+                assert!(found >= least, "{found} of {start}");
+            }
+        }
+    }
 }

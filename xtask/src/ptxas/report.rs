@@ -38,7 +38,16 @@ pub(super) fn usages(log: &str) -> Vec<Usage> {
 /// The lines that tell of lost performance, whatever their level.
 pub(super) fn complaints(log: &str) -> Vec<&str> {
     let bad = ["Potential Performance Loss", "warning", "error", "Warning", "Error"];
-    log.lines().filter(|line| bad.iter().any(|word| line.contains(word))).collect()
+    log.lines().filter(|line| bad.iter().any(|word| line.contains(word)) || is_advice(line)).collect()
+}
+
+/// Whether the line has a number from C7500 to C7699: what ptxas did to the instructions of Hopper and why, such as waits
+/// that it had to add, or registers that do not move.
+fn is_advice(line: &str) -> bool {
+    line.match_indices("(C7").any(|(at, start)| {
+        let rest = &line.as_bytes()[at + start.len()..];
+        matches!(rest, [b'5' | b'6', tens, ones, b')', ..] if tens.is_ascii_digit() && ones.is_ascii_digit())
+    })
 }
 
 /// The number that stands right before `words`; 0 if there is none.
@@ -74,10 +83,28 @@ ptxas info    : Used 8 registers, used 0 barriers, 376 bytes cmem[0]
         assert_eq!(complaints(LOG), Vec::<&str>::new());
     }
 
+    /// What ptxas 13.0 says of a kernel for `sm_90a` without a wait, without a fence, and with a number of registers that
+    /// it cannot know; the first line is from ptxas 12.
+    const ADVICE: &str = "\
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'product'
+ptxas info    : (C7517) warpgroup.wait is injected in around line 169 by compiler to allow use of registers defined by GMMA in function 'product'
+ptxas info    : (C7519) warpgroup.arrive is injected in around line 148 by compiler to allow use of registers in GMMA in function 'product'
+ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.
+";
+
     #[test]
     fn lost_performance_is_a_complaint() {
-        let line =
-            "ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized";
-        assert_eq!(complaints(line), [line]);
+        assert_eq!(complaints(ADVICE), ADVICE.lines().collect::<Vec<_>>());
+        for line in ADVICE.lines().skip(1) {
+            assert_eq!(complaints(&format!("{LOG}{line}\n{LOG}")), [line]);
+        }
+    }
+
+    #[test]
+    fn other_numbers_are_no_complaint() {
+        assert_eq!(complaints("ptxas info    : (C7600) x"), ["ptxas info    : (C7600) x"]);
+        for line in ["ptxas info    : (C7499) x", "ptxas info    : (C7700) x", "(C75)", "(C751x)", "(C7"] {
+            assert_eq!(complaints(line), Vec::<&str>::new());
+        }
     }
 }
