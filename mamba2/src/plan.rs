@@ -91,12 +91,6 @@ impl Plan {
             .map(|(state, head_dim)| (tile(shape.state, state).max(64), tile(shape.head_dim, head_dim)));
         let busy = tiles.into_iter().find(|&(state, head_dim)| blocks(state, head_dim) >= BUSY);
         let (state_state, state_head_dim) = busy.unwrap_or(tiles[2]);
-        Plan {
-            state_state,
-            state_head_dim,
-            out_tokens: self.chunk.min(64),
-            out_occupancy: 2,
-            ..self
-        }
+        Plan { state_state, state_head_dim, out_tokens: self.chunk.min(64), out_occupancy: 2, ..self }
     }
 }

@@ -18,3 +18,10 @@ suites! {
     flow: 13, at least 100;
     memory: 5, at least 50;
 }
+
+#[test]
+fn named() {
+    let report = hopper::named();
+    assert!(report.runs >= 150, "{} runs", report.runs);
+    report.assert_clean();
+}

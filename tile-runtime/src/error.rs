@@ -140,6 +140,21 @@ pub enum Error {
         /// The device that was expected.
         expected: String,
     },
+    /// A target was asked for whose code the device does not run.
+    #[error(
+        "kernel `{kernel}` was to be compiled for {target}, which {device} does not run: it runs {runs}; leave `.target(..)` \
+         out, or ask for one of these"
+    )]
+    Target {
+        /// Name of the kernel.
+        kernel: String,
+        /// The target that was asked for.
+        target: String,
+        /// The device.
+        device: String,
+        /// The targets whose code it runs.
+        runs: String,
+    },
     /// Another element type than the one asked for.
     #[error("{what}: found element type {found}, expected {expected}; element types never convert silently")]
     ElementType {

@@ -75,7 +75,8 @@ impl Launch<'_> {
         self
     }
 
-    /// Compiles for `target` instead of the one that suits the GPU or that the PTX executor has.
+    /// Compiles for `target` instead of the one that suits the GPU or that the PTX executor has. All of them run code for
+    /// `sm_80`; that for `sm_90a` runs on Hopper alone, and [`Launch::launch`] refuses it elsewhere.
     pub fn target(mut self, target: &Target) -> Self {
         self.target = Some(*target);
         self
@@ -87,6 +88,7 @@ impl Launch<'_> {
     /// # Errors
     /// Before anything runs: [`Error::Argument`] for an argument that does not fit the kernel, or a tensor that is
     /// written and overlaps another; [`Error::DeviceMismatch`]; [`Error::NoData`] for tensors of the meta device;
+    /// [`Error::Target`] for one whose code the device does not run;
     /// [`Error::Shape`] for a grid of more than 2^31 - 1 blocks; [`Error::Kernel`] for faults in the kernel;
     /// [`Error::Module`]. Then [`Error::Driver`], and a fault of earlier work on the device; [`Error::Executor`] on a PTX
     /// executor.
@@ -105,16 +107,17 @@ impl Launch<'_> {
                 stream.submit(&self.uses(), || launch_cpu::run(self.info.name, program, &self.args, grid))
             }
             DeviceKind::Cuda { .. } => {
-                let target = self.target.or_else(|| crate::target_of(&device)).unwrap_or(Target::SM_80);
+                let own = crate::target_of(&device).unwrap_or(Target::SM_80);
+                let target = launch_check::target(self.info.name, self.target, own, &device)?;
                 let config = self.reachable_config(&kernel, &target)?;
                 let loaded = kernel.load(&device, &target, &config)?;
                 stream.submit(&self.uses(), || launch_cuda::queue(&loaded, &self.args, grid, &stream))
             }
             DeviceKind::PtxExecutor { target } => {
                 let Kind::Executor(executor) = device.inner() else { unreachable!("of this kind") };
-                let target = self.target.as_ref().unwrap_or(&target);
-                let config = self.reachable_config(&kernel, target)?;
-                kernel.execute(target, &config, |compiled, program| {
+                let target = launch_check::target(self.info.name, self.target, target, &device)?;
+                let config = self.reachable_config(&kernel, &target)?;
+                kernel.execute(&target, &config, |compiled, program| {
                     let run = launch_ptx::LaunchPtx {
                         name: self.info.name,
                         device: &device,

@@ -1,6 +1,7 @@
 //! What arguments must be, checked before anything runs.
 
 use tile_codegen::ir::Elem;
+use tile_codegen::target::Target;
 
 use crate::args::{ArgList, TensorArg};
 use crate::buffer::Access;
@@ -47,6 +48,25 @@ pub(crate) fn check(kernel: &str, args: &ArgList<'_>, stream: Option<&Stream>) -
         (None, Some(stream)) => Ok(stream.device().clone()),
         (None, None) => Ok(Device::cpu()),
     }
+}
+
+/// The target to compile for on a device that has one of its own: `asked`, if the device runs its code. Code for `sm_80`
+/// runs on all, that for `sm_90a` on Hopper alone.
+///
+/// # Errors
+/// [`Error::Target`].
+pub(crate) fn target(kernel: &str, asked: Option<Target>, own: Target, device: &Device) -> Result<Target> {
+    let Some(asked) = asked else { return Ok(own) };
+    if asked == own || asked == Target::SM_80 {
+        return Ok(asked);
+    }
+    let runs = if own == Target::SM_80 { own.name.to_owned() } else { format!("sm_80 and {}", own.name) };
+    Err(Error::Target {
+        kernel: kernel.to_owned(),
+        target: asked.name.to_owned(),
+        device: device.to_string(),
+        runs,
+    })
 }
 
 fn argument(kernel: &str, name: &str, problem: String, remedy: &str) -> Error {

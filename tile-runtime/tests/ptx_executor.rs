@@ -270,3 +270,28 @@ fn memory_that_was_given_may_be_read() -> Result<()> {
     }
     Ok(())
 }
+
+/// Code for Hopper runs nowhere else; code for Ampere runs there too.
+#[test]
+fn targets_that_the_device_does_not_run_are_refused() -> Result<()> {
+    let run = |own: &Target, asked: &Target| {
+        let device = Device::ptx_executor(own);
+        let x = DeviceTensor::from_slice(&device, &[3], &[1.0f32, 2.0, 3.0])?;
+        let mut y = DeviceTensor::<f32>::zeros(&device, &[3])?;
+        scale(&x, &mut y, 2.0, 8).target(asked).launch(1)?;
+        y.to_vec()
+    };
+    for (own, asked) in
+        [(Target::SM_80, Target::SM_80), (Target::SM_90A, Target::SM_80), (Target::SM_90A, Target::SM_90A)]
+    {
+        assert_eq!(run(&own, &asked)?, [2.0, 4.0, 6.0], "{} on {}", asked.name, own.name);
+    }
+    let error = run(&Target::SM_80, &Target::SM_90A).expect_err("an sm_80 device");
+    assert!(matches!(error, Error::Target { .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "kernel `scale` was to be compiled for sm_90a, which ptx:sm_80 does not run: it runs sm_80; leave `.target(..)` out, \
+         or ask for one of these"
+    );
+    Ok(())
+}

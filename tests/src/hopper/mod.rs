@@ -4,11 +4,13 @@
 mod control;
 mod flow;
 mod memory;
+mod named;
 mod products;
 
 pub use control::control;
 pub use flow::flow;
 pub use memory::memory;
+pub use named::named;
 pub use products::products;
 
 use std::cell::Cell;
@@ -94,6 +96,16 @@ impl Lab {
             if let Some(fault) = fault {
                 self.report.fail(format!("{name}, {config:?}: {fault}"));
             }
+        }
+    }
+
+    /// Checks that a kernel is refused, with such words.
+    fn refused(&mut self, name: &str, found: Result<String>, says: &str) {
+        self.report.runs += 1;
+        match found {
+            Ok(_) => self.report.fail(format!("{name}: it compiles")),
+            Err(error) if error.to_string().contains(says) => {}
+            Err(error) => self.report.fail(format!("{name}: expected `{says}`, found: {error}")),
         }
     }
 }

@@ -166,13 +166,16 @@ fn purpose(kernel: &Kernel, owner: Owner, plan: &SharedPlan) -> String {
 
 fn too_much(kernel: &Kernel, target: &Target, plan: &SharedPlan) -> Diagnostics {
     let bytes = plan.bytes;
-    let mut list: Vec<String> = Vec::new();
+    let mut list: Vec<(String, usize)> = Vec::new();
     for (_, bytes, what) in &plan.buffers {
         let line = format!("{bytes} bytes for {what}");
-        if !list.contains(&line) {
-            list.push(line);
+        match list.iter_mut().find(|(known, _)| *known == line) {
+            Some((_, count)) => *count += 1,
+            None => list.push((line, 1)),
         }
     }
+    let list =
+        list.into_iter().map(|(line, count)| if count > 1 { format!("{count} x {line}") } else { line });
     let mut diagnostic = Diagnostic::new(
         Code::SharedMemory,
         format!(
@@ -180,7 +183,7 @@ fn too_much(kernel: &Kernel, target: &Target, plan: &SharedPlan) -> Diagnostics 
             kernel.name,
             target.name,
             target.max_shared_bytes,
-            list.join(", ")
+            list.collect::<Vec<_>>().join(", ")
         ),
     );
     diagnostic.help = Some("use smaller tiles, or 16-bit operands".into());
