@@ -23,7 +23,7 @@ pub(super) fn is_expect(inst: &Hopper) -> bool {
     matches!(inst, Hopper::MbarrierArriveExpectTx { .. })
 }
 
-pub(super) fn is_arrival(inst: &Hopper) -> bool {
+fn is_arrival(inst: &Hopper) -> bool {
     matches!(inst, Hopper::MbarrierArrive { .. })
 }
 

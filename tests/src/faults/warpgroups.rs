@@ -6,7 +6,7 @@ use tile_runtime::prelude::*;
 
 use super::compiled::{SMALL, bf16s, output, subject};
 use super::edit::{find, find_hopper, fresh, hopper, insert, remove, remove_hopper};
-use super::hopper_table::{is_arrival, is_expect, is_load, is_proxy_fence, remove_mbarrier_wait};
+use super::hopper_table::{is_expect, is_load, is_proxy_fence, remove_mbarrier_wait};
 use super::{At, Fault, Shown, Subject};
 
 /// Products of two tiles of rows of x with y, one after the other, so that rings and staging tiles are used again.
@@ -58,6 +58,35 @@ fn next_row(s: &mut Subject) {
     insert(&mut s.kernel, at, None, Inst::Int { op: IntOp::Add, ty: Ty::S32, dst, a, b: Operand::Imm(1) });
 }
 
+/// The offsets of the mbarriers of the first tile loaded: the one that it fills, and the one waited for before.
+fn first_channel(s: &mut Subject) -> [i64; 2] {
+    let at = find_hopper(&s.kernel, 0, is_load);
+    let before = s.kernel.lines[..at].iter().rev().find_map(|line| match &line.inst {
+        Inst::Hopper(Hopper::MbarrierWait { addr, .. }) => Some(addr.offset),
+        _ => None,
+    });
+    let Hopper::TensorLoad { mbar, .. } = hopper(&mut s.kernel, 0, is_load) else {
+        unreachable!("it was found")
+    };
+    [mbar.offset, before.expect("a wait for the empty stage")]
+}
+
+fn no_wait_for_the_first_tile(s: &mut Subject) {
+    let [full, _] = first_channel(s);
+    let waits = |inst: &Hopper| matches!(inst, Hopper::MbarrierWait { addr, .. } if addr.offset == full);
+    let at = find_hopper(&s.kernel, 0, waits);
+    s.kernel.lines.drain(at - 1..=at + 1);
+}
+
+fn first_tile_never_given_back(s: &mut Subject) {
+    let [_, empty] = first_channel(s);
+    remove_hopper(
+        &mut s.kernel,
+        0,
+        |inst| matches!(inst, Hopper::MbarrierArrive { addr, .. } if addr.offset == empty),
+    );
+}
+
 fn is_products_wait(inst: &Hopper) -> bool {
     matches!(inst, Hopper::WgmmaWait(_))
 }
@@ -95,7 +124,7 @@ pub(super) fn table() -> Vec<Fault> {
         Fault::new(
             "a consumer's wait for a full stage removed",
             two,
-            |s| remove_mbarrier_wait(s, 0),
+            no_wait_for_the_first_tile,
             K::MissingWait,
             At(wgmma, 0),
             "may still be in flight",
@@ -125,9 +154,9 @@ pub(super) fn table() -> Vec<Fault> {
         Fault::new(
             "a stage never given back",
             two,
-            |s| remove_hopper(&mut s.kernel, 0, is_arrival),
+            first_tile_never_given_back,
             K::Deadlock,
-            At("mbarrier.try_wait", 1),
+            At("mbarrier.try_wait", 0),
             "4 of 4 arrivals pending",
         )
         .from(product),
