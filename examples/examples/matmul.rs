@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use examples::{Check, DeviceOption, Result, Value, compare, median_us, normal};
+use examples::{Bench, BenchOption, Check, DeviceOption, Result, Value, compare, normal, print_ptx};
 use tile_runtime::prelude::*;
+use tile_runtime::target_of;
 
-/// `c[i, j] = sum_k a[i, k] b[k, j]`: `a` is `[m, k]`, `b` `[k, n]`, `c` `[m, n]`, of any sizes. Grid: tiles of n, tiles
-/// of m.
+/// `c[i, j] = sum_k a[i, k] b[k, j]`: `a` is `[m, k]`, `b` `[k, n]`, `c` `[m, n]`, of any sizes. Grid: as many
+/// blocks as `c` has tiles.
 ///
 /// Products are added in f32 and the sum is rounded to `T` once. f16 and bf16 run on tensor cores, f32 is exact f32.
+/// Blocks that run at the same time share operands in the cache: they go down `group` rows of tiles before they go right.
 #[tile_kernel]
 pub fn matmul<T: MmaOperand + Storable>(
     a: Tensor<T, 2>,
@@ -18,8 +20,14 @@ pub fn matmul<T: MmaOperand + Storable>(
     block_m: Const<usize>,
     block_n: Const<usize>,
     block_k: Const<usize>,
+    group: Const<usize>,
 ) {
-    let (column, row) = (bid(0), bid(1));
+    let (rows, columns) = (cdiv(c.dim(0), block_m), cdiv(c.dim(1), block_n));
+    let first = bid(0) / (columns * group) * group;
+    let height = minimum(rows - first, group);
+    let rest = bid(0) % (columns * group);
+    let (row, column) = (first + rest % height, rest / height);
+
     let mut sum = zeros::<f32>((block_m, block_n));
     for k in 0..cdiv(a.dim(1), block_k) {
         let a = load(a, (row, k), (block_m, block_k));
@@ -29,13 +37,26 @@ pub fn matmul<T: MmaOperand + Storable>(
     store(c, (row, column), sum.cast::<T>());
 }
 
-/// Tile sizes m, n and k, and warps of a block on a GPU.
+/// How a product is launched.
 #[derive(Clone, Copy, Debug)]
-pub struct Tiles(pub [usize; 3], pub usize);
+pub struct Tuning {
+    /// Tile sizes m, n and k.
+    pub tiles: [usize; 3],
+    /// Rows of tiles that blocks go down before they go right.
+    pub group: usize,
+    /// Configuration of the code.
+    pub config: Config,
+}
 
-/// Tiles for an element type: 16-bit operands feed tensor cores from large tiles, f32 ones take more room each.
-pub fn tiles<T: Value>() -> Tiles {
-    if size_of::<T>() == 2 { Tiles([128, 128, 64], 4) } else { Tiles([64, 64, 32], 4) }
+/// Tiles for an element type and a target: 16-bit operands feed tensor cores from large tiles, f32 ones take more room
+/// each. Two warpgroups of Hopper hold 64 rows of 256 sums each.
+pub fn tuning<T: Value>(target: Option<Target>) -> Tuning {
+    let (tiles, warps) = match (size_of::<T>(), target) {
+        (2, Some(Target::SM_90A)) => ([128, 256, 64], 8),
+        (2, _) => ([128, 128, 64], 4),
+        _ => ([64, 64, 32], 4),
+    };
+    Tuning { tiles, group: 16, config: Config { num_warps: Some(warps), ..Config::default() } }
 }
 
 /// The launch of the product in these tiles, with its grid.
@@ -43,10 +64,10 @@ pub fn product<'a, T: Value>(
     a: &'a DeviceTensor<T>,
     b: &'a DeviceTensor<T>,
     c: &'a mut DeviceTensor<T>,
-    Tiles([m, n, k], warps): Tiles,
-) -> (Launch<'a>, (usize, usize)) {
-    let grid = (c.shape()[1].div_ceil(n), c.shape()[0].div_ceil(m));
-    (matmul(a, b, c, m, n, k).config(Config { num_warps: Some(warps), ..Config::default() }), grid)
+    Tuning { tiles: [m, n, k], group, config }: Tuning,
+) -> (Launch<'a>, usize) {
+    let grid = c.shape()[1].div_ceil(n) * c.shape()[0].div_ceil(m);
+    (matmul(a, b, c, m, n, k, group).config(config), grid)
 }
 
 /// A product of random matrices on a device.
@@ -67,9 +88,9 @@ impl<T: Value> Problem<T> {
         Ok(Self { shape: [m, n, k], host, a, b, c })
     }
 
-    fn queue(&self, stream: &Stream, tiles: Tiles) -> tile_runtime::Result<()> {
+    fn queue(&self, stream: &Stream, tuning: Tuning) -> tile_runtime::Result<()> {
         let mut c = self.c.clone();
-        let (launch, grid) = product(&self.a, &self.b, &mut c, tiles);
+        let (launch, grid) = product(&self.a, &self.b, &mut c, tuning);
         launch.on(stream).launch(grid)
     }
 
@@ -100,19 +121,19 @@ impl<T: Value> Problem<T> {
 /// Multiplies random matrices `[m, k]` and `[k, n]`.
 pub fn check<T: Value>(device: &Device, shape: [usize; 3]) -> Result<Check> {
     let problem = Problem::<T>::new(device, shape)?;
-    problem.queue(&device.default_stream(), tiles::<T>())?;
+    problem.queue(&device.default_stream(), tuning::<T>(target_of(device)))?;
     problem.check(1)
 }
 
 /// Times the bf16 product of square matrices of size `n` on a GPU, and checks some rows.
-fn bench(device: &Device, n: usize, tiles: Tiles) -> Result<Check> {
-    anyhow::ensure!(device.is_cuda(), "--bench needs a GPU; write --device cuda");
+fn bench(device: &Device, n: usize, tuning: Tuning) -> Result<Check> {
     let problem = Problem::<bf16>::new(device, [n; 3])?;
-    let us = median_us(device, |stream| problem.queue(stream, tiles))?;
-    let tflops = 2.0 * (n as f64).powi(3) / us / 1e6;
-    let Tiles(block, warps) = tiles;
-    println!("matmul {n}x{n}x{n} bf16, tiles {block:?}, {warps} warps: {us:.1} us, {tflops:.1} TFLOP/s");
-    println!(r#"{{"example":"matmul","shape":"{n}","us":{us:.2},"tflops":{tflops:.2}}}"#);
+    let Tuning { tiles: [tm, tn, tk], group, config } = tuning;
+    let warps = config.num_warps.unwrap_or_default();
+    let config = format!("{tm}x{tn}x{tk}, group {group}, {warps} warps");
+    let shape = format!("{n}x{n}x{n} bf16");
+    Bench::time(device, "matmul", shape, config, |stream| problem.queue(stream, tuning))?
+        .print_flops(2.0 * (n as f64).powi(3));
     problem.check(509)
 }
 
@@ -121,6 +142,8 @@ fn bench(device: &Device, n: usize, tiles: Tiles) -> Result<Check> {
 struct Cli {
     #[command(flatten)]
     device: DeviceOption,
+    #[command(flatten)]
+    bench: BenchOption,
     /// Rows of the result
     #[arg(short, long, default_value_t = 300)]
     m: usize,
@@ -130,28 +153,41 @@ struct Cli {
     /// Terms of each sum
     #[arg(short, long, default_value_t = 500)]
     k: usize,
-    /// Time the bf16 product of square matrices instead; needs a GPU
-    #[arg(long)]
-    bench: bool,
     /// Size of the matrices that --bench multiplies
     #[arg(long, default_value_t = 4096)]
     size: usize,
     /// Tile sizes for --bench: powers of two
     #[arg(long, num_args = 3, value_names = ["M", "N", "K"])]
     block: Option<Vec<usize>>,
-    /// Warps of a block for --bench
+    /// Rows of tiles for --bench that blocks go down before they go right
     #[arg(long)]
-    warps: Option<usize>,
+    group: Option<usize>,
+}
+
+impl Cli {
+    fn tuning(&self, target: Option<Target>) -> Tuning {
+        let Tuning { tiles, group, config } = tuning::<bf16>(target);
+        let tiles = self.block.as_deref().map_or(tiles, |b| [b[0], b[1], b[2]]);
+        Tuning { tiles, group: self.group.unwrap_or(group), config: self.bench.config(config) }
+    }
+
+    fn print_ptx(&self, target: &str) -> Result<()> {
+        let tensor = || DeviceTensor::<bf16>::meta(&[self.size, self.size]);
+        let (a, b, mut c) = (tensor()?, tensor()?, tensor()?);
+        print_ptx(&product(&a, &b, &mut c, self.tuning(Target::by_name(target))).0, target)
+    }
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let shape = [cli.m, cli.n, cli.k];
     examples::run("matmul", &cli.device, |device| {
-        if cli.bench {
-            let Tiles(block, warps) = tiles::<bf16>();
-            let block = cli.block.as_deref().map_or(block, |b| [b[0], b[1], b[2]]);
-            return Ok(vec![bench(device, cli.size, Tiles(block, cli.warps.unwrap_or(warps)))?]);
+        if let Some(target) = &cli.bench.ptx {
+            cli.print_ptx(target)?;
+            return Ok(Vec::new());
+        }
+        if cli.bench.bench {
+            return Ok(vec![bench(device, cli.size, cli.tuning(target_of(device)))?]);
         }
         Ok(vec![check::<bf16>(device, shape)?, check::<f16>(device, shape)?, check::<f32>(device, shape)?])
     })

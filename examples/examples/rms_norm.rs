@@ -1,60 +1,106 @@
-//! Root-mean-square normalisation: each block walks over one row, of any length, twice.
+//! Root-mean-square normalisation: each block holds the weights, and one whole row at a time.
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use examples::{Check, DeviceOption, Result, Value, compare, normal, to_f64};
+use examples::{
+    Bench, BenchOption, Check, DeviceOption, Result, Value, compare, large, normal, print_ptx, to_f64,
+};
 use tile_runtime::prelude::*;
 
 /// `out[i, j] = x[i, j] / sqrt(mean_j x[i, j]^2 + epsilon) * weight[j]`: `x` and `out` `[rows, columns]`, `weight`
-/// `[columns]`. Grid: rows. A row is taken `block` elements at a time.
+/// `[columns]`. Grid: any number of blocks; they share the rows, so that weights are read once for many. The next row is
+/// loaded before this one is done. `block` is a power of two of at least `columns`; past the end of a row, loads give zero.
 #[tile_kernel]
 pub fn rms_norm<T: Float>(
     x: Tensor<T, 2>,
-    weight: Tensor<f32, 1>,
+    weight: Tensor<T, 1>,
     out: TensorMut<T, 2>,
     epsilon: Scalar<f32>,
     block: Const<usize>,
 ) {
-    let (row, columns) = (bid(0), x.dim(1));
-    let mut squares = zeros::<f32>((1, block));
-    for j in 0..cdiv(columns, block) {
-        let x = load(x, (row, j), (1, block)).cast::<f32>();
-        squares = squares + x * x;
-    }
-    let scale = rsqrt(squares.sum(ALL).item() / columns.cast::<f32>() + epsilon);
-    for j in 0..cdiv(columns, block) {
-        let x = load(x, (row, j), (1, block)).cast::<f32>();
-        let weight = load(weight, (j,), (block,));
-        store(out, (row, j), (x * scale * weight).cast::<T>());
+    let (rows, columns) = (x.dim(0), x.dim(1));
+    let count = columns.cast::<f32>();
+    let weight = load(weight, (0,), (block,));
+    let mut next = load(x, (bid(0), 0), (1, block)).reshape((block,));
+    for row in (bid(0)..rows).step_by(num_blocks(0)) {
+        let own = next.cast::<f32>();
+        next = load(x, (row + num_blocks(0), 0), (1, block)).reshape((block,));
+        let scale = rsqrt((own * own).sum_keepdims(0) / count + epsilon);
+        let y = own * scale * weight.cast::<f32>();
+        store(out, (row, 0), y.cast::<T>().reshape((1, block)));
     }
 }
 
-/// Elements of a row taken at a time.
-pub const BLOCK: usize = 1024;
 /// Added to the mean square.
 const EPSILON: f32 = 1e-5;
 
+/// How a kernel is launched: blocks for each multiprocessor, and the code's configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct Tuning {
+    /// Blocks for each multiprocessor.
+    pub blocks: usize,
+    /// Configuration of the code.
+    pub config: Config,
+}
+
+/// Blocks and warps that rows of 8192 elements need.
+pub const TUNING: Tuning = Tuning {
+    blocks: 2,
+    config: Config { num_warps: Some(16), occupancy: Some(2), stages: None, allow_tma: None },
+};
+
+/// The launch, with its grid: `blocks` for each multiprocessor.
+pub fn launch<'a, T: Value>(
+    x: &'a DeviceTensor<T>,
+    weight: &'a DeviceTensor<T>,
+    out: &'a mut DeviceTensor<T>,
+    tuning: Tuning,
+) -> (Launch<'a>, usize) {
+    let [rows, columns] = [0, 1].map(|axis| x.shape()[axis]);
+    let launch = rms_norm(x, weight, out, EPSILON, columns.next_power_of_two());
+    (launch.config(tuning.config), rows.min(tuning.blocks * x.device().multiprocessors()))
+}
+
 /// Normalises random rows with random weights.
-pub fn check<T: Value>(device: &Device, rows: usize, columns: usize) -> Result<Check> {
-    let (host, host_weight) = (normal::<T>(1, rows * columns), normal::<f32>(2, columns));
+pub fn check<T: Value>(device: &Device, rows: usize, columns: usize, tuning: Tuning) -> Result<Check> {
+    let (host, host_weight) = (normal::<T>(1, rows * columns), normal::<T>(2, columns));
     let x = DeviceTensor::from_slice(device, &[rows, columns], &host)?;
-    let weight = DeviceTensor::from_slice(device, &[columns], &host_weight)?;
+    let weight = DeviceTensor::<T>::from_slice(device, &[columns], &host_weight)?;
     let mut out = DeviceTensor::<T>::zeros(device, &[rows, columns])?;
-    rms_norm(&x, &weight, &mut out, EPSILON, BLOCK).launch(rows)?;
+    {
+        let (launch, grid) = launch(&x, &weight, &mut out, tuning);
+        launch.launch(grid)?;
+    }
 
     let mut want = to_f64(&host);
     for row in want.chunks_mut(columns.max(1)) {
         let mean = row.iter().map(|x| x * x).sum::<f64>() / columns as f64;
         let scale = 1.0 / (mean + f64::from(EPSILON)).sqrt();
-        row.iter_mut().zip(&host_weight).for_each(|(x, &weight)| *x *= scale * f64::from(weight));
+        row.iter_mut().zip(&host_weight).for_each(|(x, &weight)| *x *= scale * weight.to_f64());
     }
-    // Squares are positive, so that the sum's relative error is at most one rounding for each tile and each level of
-    // the tree, and the square root halves it; a few more roundings follow, and one to `T`.
-    let tolerance = T::ROUNDING + (columns.div_ceil(BLOCK) + 20) as f64 * f32::ROUNDING;
+    // Squares are positive, so that the sum's relative error is at most one rounding for each level of the tree, and the
+    // square root halves it; a few more roundings follow, and one to `T`.
+    let tolerance = T::ROUNDING + 24.0 * f32::ROUNDING;
     let what = format!("{rows}x{columns} {}", T::NAME);
     // Below the smallest normal f16, rounding errors no longer shrink with the value.
     Ok(compare(what, &out.to_vec()?, &want, |i| want[i].abs().max(2f64.powi(-14)), tolerance))
+}
+
+/// Times rows of 8192 bf16 elements on a GPU, and checks some.
+fn bench(device: &Device, tuning: Tuning) -> Result<Check> {
+    let (x, out) =
+        (large::<bf16>(device, 1, &[8192, 8192])?, DeviceTensor::<bf16>::zeros(device, &[8192, 8192])?);
+    let weight = large::<bf16>(device, 2, &[8192])?;
+    let Tuning { blocks, config } = tuning;
+    let what = format!("{blocks} blocks, {} warps", config.num_warps.unwrap_or_default());
+    let bench = Bench::time(device, "rms_norm", "8192x8192 bf16", what, |stream| {
+        let mut out = out.clone();
+        let (launch, grid) = launch(&x, &weight, &mut out, tuning);
+        launch.on(stream).launch(grid)
+    })?;
+    bench.print_bytes(device, 2 * 2 * 8192 * 8192)?;
+    check::<bf16>(device, 1000, 8192, tuning)
 }
 
 /// Normalises each row and checks the result.
@@ -62,6 +108,11 @@ pub fn check<T: Value>(device: &Device, rows: usize, columns: usize) -> Result<C
 struct Cli {
     #[command(flatten)]
     device: DeviceOption,
+    #[command(flatten)]
+    bench: BenchOption,
+    /// Blocks for each multiprocessor for --bench
+    #[arg(long, default_value_t = TUNING.blocks)]
+    blocks: usize,
     /// Number of rows
     #[arg(long, default_value_t = 64)]
     rows: usize,
@@ -72,7 +123,17 @@ struct Cli {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let tuning = Tuning { blocks: cli.blocks, config: cli.bench.config(TUNING.config) };
     examples::run("rms_norm", &cli.device, |device| {
-        Ok(vec![check::<f32>(device, cli.rows, cli.columns)?, check::<bf16>(device, cli.rows, cli.columns)?])
+        if let Some(target) = &cli.bench.ptx {
+            let (x, weight) = (DeviceTensor::<bf16>::meta(&[8192, 8192])?, DeviceTensor::meta(&[8192])?);
+            print_ptx(&launch(&x, &weight, &mut DeviceTensor::meta(x.shape())?, tuning).0, target)?;
+            return Ok(Vec::new());
+        }
+        if cli.bench.bench {
+            return Ok(vec![bench(device, tuning)?]);
+        }
+        let Cli { rows, columns, .. } = cli;
+        Ok(vec![check::<f32>(device, rows, columns, tuning)?, check::<bf16>(device, rows, columns, tuning)?])
     })
 }

@@ -6,9 +6,11 @@
 //! cargo run --release -p examples --example matmul -- --device cpu
 //! ```
 
+mod bench;
 mod check;
 mod timing;
 
+pub use bench::{Bench, BenchOption, large, print_ptx};
 pub use check::{Check, compare};
 pub use timing::median_us;
 

@@ -236,6 +236,20 @@ pub(crate) fn compare<T: Element>(op: CompareOp, a: TileValue, b: TileValue) -> 
     TileValue::new(Elem::Bool, a.shape(), out)
 }
 
+/// `a * b + c`, rounded once to f32 and then to the element type.
+pub(crate) fn fma(a: TileValue, b: &TileValue, c: &TileValue) -> TileValue {
+    let (elem, shape) = (a.elem(), strided::Dims::from(a.shape()));
+    let mut out = a.into_dense::<f32>();
+    let values: &mut Vec<f32> = std::sync::Arc::make_mut(&mut out);
+    strided::zip2(values, &shape, b.expect::<f32>(), c.expect::<f32>(), &mut |out, b, c| {
+        let pairs = b.iter().zip(c);
+        out.iter_mut().zip(pairs).for_each(|(out, (&b, &c))| *out = out.mul_add(b, c));
+    });
+    round::slice(elem, values);
+    let strides = strided::row_major(&shape);
+    TileValue::from_arc(elem, shape, strides, out)
+}
+
 /// Selects elements of `a` where `cond` is true, else of `b`.
 pub(crate) fn select<T: Element>(cond: &TileValue, mut a: TileValue, mut b: TileValue) -> TileValue {
     let flipped = !a.is_reusable() && b.is_reusable();

@@ -14,6 +14,7 @@ pub use crate::ops::cast::cast;
 pub use crate::ops::constant::{full, ones, zeros};
 pub use crate::ops::cumsum::{cumsum, cumsum_reverse};
 pub use crate::ops::extract::extract;
+pub use crate::ops::fma::fma;
 pub use crate::ops::load::{Hints, load, load_hinted, load_scalar, load_with, load_with_hinted};
 pub use crate::ops::mma::mma;
 pub use crate::ops::num_blocks::num_blocks;

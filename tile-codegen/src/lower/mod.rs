@@ -201,6 +201,14 @@ impl LowerCx<'_> {
 
     /// Binds the single result of an operation.
     pub fn bind_result(&mut self, id: OpId, operands: Vec<Operand>) {
+        if let Some(&accumulator) = self.accumulators.updates.get(&id) {
+            let regs = self.values(accumulator);
+            for (reg, value) in regs.iter().zip(operands) {
+                self.f.mov_to(Ty::F32, reg.reg().expect("an accumulator is in registers"), value);
+            }
+            self.bind(self.kernel.ops[id].results[0], regs);
+            return;
+        }
         self.bind(self.kernel.ops[id].results[0], operands);
     }
 

@@ -17,6 +17,7 @@ pub mod cumsum;
 pub mod eval;
 pub mod extent;
 pub mod extract;
+pub mod fma;
 pub mod from_shared;
 pub mod load;
 pub mod lower;
@@ -91,7 +92,7 @@ macro_rules! for_each_op {
         $then! {
             Constant constant::Constant, Arange arange::Arange, Bid bid::Bid, NumBlocks num_blocks::NumBlocks,
             Extent extent::Extent, Load load::Load, Store store::Store, Unary unary::Unary, Binary binary::Binary,
-            Compare compare::Compare, Where where_::Where, Cast cast::Cast, Reshape reshape::Reshape,
+            Compare compare::Compare, Where where_::Where, Fma fma::Fma, Cast cast::Cast, Reshape reshape::Reshape,
             Permute permute::Permute, BroadcastTo broadcast_to::BroadcastTo, Extract extract::Extract,
             Reduce reduce::Reduce, Cumsum cumsum::Cumsum, Mma mma::Mma, For control::For, Loop control::Loop,
             If control::If, Scope control::Scope, Yield control::Yield, Break control::Break,

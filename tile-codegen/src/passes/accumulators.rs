@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{Kernel, OpId, RegionId, ValueId};
+use crate::ir::{Elem, Kernel, OpId, RegionId, ValueId};
 use crate::lower::wgmma::is_wide;
 use crate::ops::{Literal, OpKind};
 
@@ -15,6 +15,8 @@ pub struct Accumulators {
     /// Carried accumulators that start as zeros: arguments of a loop's region that the first product of the loop fills
     /// instead of adding to, so that no register is written before.
     pub lazy: BTreeSet<ValueId>,
+    /// Elementwise operations on accumulators that nobody else uses, with the operand in whose registers the result goes.
+    pub updates: BTreeMap<OpId, ValueId>,
     /// Values in one set of registers have one representative.
     same: BTreeMap<ValueId, ValueId>,
 }
@@ -27,6 +29,7 @@ impl Accumulators {
         let mut zeros: BTreeSet<ValueId> = BTreeSet::new();
         collect(kernel, kernel.body, &mut uses, &mut home, &mut zeros);
         let mut found = Accumulators::default();
+        let sums = sums(kernel);
         let mut regions = vec![kernel.body];
         while let Some(region) = regions.pop() {
             for &id in &kernel.regions[region].ops {
@@ -36,6 +39,14 @@ impl Accumulators {
                 if is_wide(kernel, id) && own(&op.operands[2]) && !zeros.contains(&op.operands[2]) {
                     found.in_place.insert(id);
                     found.join(op.results[0], op.operands[2]);
+                }
+                if let OpKind::Binary(_) = op.kind
+                    && let Some(x) = op.operands.iter().copied().find(|x| own(x) && sums.contains(x))
+                    && kernel.values[x].layout == kernel.values[op.results[0]].layout
+                    && feeds_sum(kernel, region, op.results[0], &uses)
+                {
+                    found.updates.insert(id, x);
+                    found.join(op.results[0], x);
                 }
             }
         }
@@ -86,6 +97,33 @@ impl Accumulators {
         });
         self.lazy = lazy;
     }
+}
+
+/// The results of products of warpgroups, and the tiles like them that are carried round loops.
+fn sums(kernel: &Kernel) -> BTreeSet<ValueId> {
+    let (mut products, mut arguments) = (BTreeSet::new(), BTreeSet::new());
+    kernel.walk(|id, op| {
+        if is_wide(kernel, id) {
+            products.insert(op.results[0]);
+        }
+        arguments.extend(carried(kernel, op).into_iter().flatten().copied());
+    });
+    let like = |arg: &ValueId| {
+        let tile = kernel.ty(*arg).as_tile();
+        tile.is_some_and(|t| t.elem == Elem::F32) && products.iter().any(|p| kernel.ty(*p) == kernel.ty(*arg))
+    };
+    arguments.retain(like);
+    products.into_iter().chain(arguments).collect()
+}
+
+/// Whether the only use of a value is as the accumulator of a product of warpgroups, or at the end of the region.
+fn feeds_sum(kernel: &Kernel, region: RegionId, value: ValueId, uses: &BTreeMap<ValueId, usize>) -> bool {
+    uses.get(&value) == Some(&1)
+        && kernel.regions[region].ops.iter().any(|&id| {
+            let op = &kernel.ops[id];
+            (is_wide(kernel, id) && op.operands[2] == value)
+                || (matches!(op.kind, OpKind::Yield(_)) && op.operands.contains(&value))
+        })
 }
 
 /// The arguments of a loop's region that carry values.

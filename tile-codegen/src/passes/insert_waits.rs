@@ -66,6 +66,14 @@ impl Products {
     fn of(kernel: &Kernel) -> Products {
         let mut makers: BTreeMap<ValueId, OpId> = BTreeMap::new();
         kernel.walk(|id, op| makers.extend(op.results.iter().map(|&result| (result, id))));
+        let mut jumps: BTreeMap<ValueId, Vec<OpId>> = BTreeMap::new();
+        kernel.walk(|_, op| {
+            if matches!(op.kind, OpKind::For(_) | OpKind::Loop(_)) {
+                let ends = ends(kernel, op.regions[0]);
+                let args = &kernel.regions[op.regions[0]].args;
+                jumps.extend(args.iter().map(|&arg| (arg, ends.clone())));
+            }
+        });
         let mut found = Products {
             accumulators: Accumulators::of(kernel),
             wide: BTreeSet::new(),
@@ -84,7 +92,11 @@ impl Products {
                 writers.insert(id);
             }
             while let Some(value) = open.pop() {
-                let Some(&maker) = makers.get(&value) else { continue };
+                let Some(&maker) = makers.get(&value) else {
+                    // What is carried round a loop is written at its end.
+                    writers.extend(jumps.get(&value).into_iter().flatten());
+                    continue;
+                };
                 writers.insert(maker);
                 let renames = matches!(
                     kernel.ops[maker].kind,
@@ -98,6 +110,22 @@ impl Products {
         });
         found
     }
+}
+
+/// The operations that may end an iteration of a loop with this body.
+fn ends(kernel: &Kernel, body: RegionId) -> Vec<OpId> {
+    let mut found = Vec::new();
+    let mut open = vec![(body, true)];
+    while let Some((region, outermost)) = open.pop() {
+        for &id in &kernel.regions[region].ops {
+            let op = &kernel.ops[id];
+            open.extend(op.regions.iter().map(|&inner| (inner, false)));
+            if matches!(op.kind, OpKind::Continue(_)) || (outermost && matches!(op.kind, OpKind::Yield(_))) {
+                found.push(id);
+            }
+        }
+    }
+    found
 }
 
 /// What runs where control leaves a region other than by its end.
@@ -163,6 +191,11 @@ impl Analysis<'_> {
         let reads = match &op.kind {
             OpKind::Mma(_) if accumulators.in_place.contains(&id) => op.operands[..2].iter().any(read),
             OpKind::For(_) | OpKind::Loop(_) => op.operands.iter().any(read),
+            // Both arms would wait.
+            OpKind::If(_) => op
+                .regions
+                .iter()
+                .all(|&arm| self.kernel.regions[arm].ops.iter().any(|&inner| self.needs(inner, product))),
             OpKind::Yield(_) | OpKind::Break(_) | OpKind::Continue(_) => self.moves(id, &read),
             _ => op.operands.iter().any(read),
         };
@@ -175,7 +208,10 @@ impl Analysis<'_> {
         let op = &self.kernel.ops[id];
         let accumulators = &self.products.accumulators;
         op.operands.iter().enumerate().any(|(i, v)| {
-            read(v) && self.arrival(id, i).is_none_or(|to| accumulators.registers(to) != accumulators.registers(*v))
+            read(v)
+                && self
+                    .arrival(id, i)
+                    .is_none_or(|to| accumulators.registers(to) != accumulators.registers(*v))
         })
     }
 

@@ -72,6 +72,11 @@ for part in "${parts[@]}"; do
       one "mamba2 bench" "$here/bin/mamba2" bench --device "$device" --json "$out/bench.jsonl" ${BENCH_ARGS:-}
       [ ! -s "$out/bench.jsonl" ] || cat "$out/bench.jsonl"
       one "first_launch" "$here/bin/first_launch" --device "$device"
+      for program in "$here"/examples/*; do
+        one "bench $(basename "$program")" "$program" --device "$device" --bench
+      done
+      one "bench attention, causal" "$here/examples/attention" --device "$device" --bench --causal
+      one "bench matmul, 8192" "$here/examples/matmul" --device "$device" --bench --size 8192
       ;;
   esac
 done

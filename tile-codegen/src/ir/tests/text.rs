@@ -39,26 +39,27 @@ extent_align = [1], small = false }, %n: i32 #0) { warps = 2, stage = laid_out }
   %20 = maximum_nan %19, %18 : 8x16xbf16
   %21 = ge %20, %18 : 8x16xbool
   %22 = where %21, %20, %18 : 8x16xbf16
-  %23 = mma %11, %10, %9 : 8x8xf32
+  %23 = fma %18, %19, %20 : 8x16xbf16
+  %24 = mma %11, %10, %9 : 8x8xf32
   store %0, %y, %5
-  %24, %25 = for %5, %n, %6, %0, %1 (%26: i32, %27: f32, %28: f32) {
-    %29 = if %21 {
-      continue %27, %28
+  %25, %26 = for %5, %n, %6, %0, %1 (%27: i32, %28: f32, %29: f32) {
+    %30 = if %21 {
+      continue %28, %29
     } {
-      yield %27
+      yield %28
     } : f32
-    yield %29, %28
+    yield %30, %29
   } : f32, f32
-  %30 = loop %0 (%31: f32) {
-    break %31
+  %31 = loop %0 (%32: f32) {
+    break %32
   } : f32
   scope {
     exit
   }
-  %32 = add %30, %0 : error
+  %33 = add %31, %0 : error
   roles { warps = [4, 1], registers = [0, 0], single = [0, 1] } {
-    %33 = receive { channel = 0, elem = bf16, layout = #s0, stages = 2, placed = true } : shared<bf16, #s0>
-    %34 = view_shared %33 { layout = #s0 } : shared<bf16, #s0>
+    %34 = receive { channel = 0, elem = bf16, layout = #s0, stages = 2, placed = true } : shared<bf16, #s0>
+    %35 = view_shared %34 { layout = #s0 } : shared<bf16, #s0>
     mma_wait { pending = 1 }
     release { channel = 0, stages = 2, lagging = true }
     yield

@@ -145,9 +145,25 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
             }
             origin.insert(op.results[0], id);
         }
-        OpKind::Unary(_) | OpKind::Binary(_) | OpKind::Where(_) | OpKind::Cast(_) | OpKind::Reshape(_) => {
+        OpKind::Unary(_)
+        | OpKind::Binary(_)
+        | OpKind::Where(_)
+        | OpKind::Fma(_)
+        | OpKind::Cast(_)
+        | OpKind::Reshape(_) => {
             if let Some(&from) = op.operands.iter().find_map(|v| origin.get(v)) {
                 origin.insert(op.results[0], from);
+            }
+        }
+        // One arm passes on what the other changes.
+        OpKind::If(_) => {
+            for &region in &op.regions {
+                let end = kernel.regions[region].ops.last().map_or(&[][..], |&end| &kernel.ops[end].operands);
+                for (&result, value) in op.results.iter().zip(end) {
+                    if let Some(&from) = origin.get(value) {
+                        origin.insert(result, from);
+                    }
+                }
             }
         }
         OpKind::Constant(_)
@@ -165,7 +181,6 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
         | OpKind::Cumsum(_)
         | OpKind::For(_)
         | OpKind::Loop(_)
-        | OpKind::If(_)
         | OpKind::Scope(_)
         | OpKind::Yield(_)
         | OpKind::Break(_)
