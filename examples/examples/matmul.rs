@@ -46,6 +46,8 @@ pub struct Tuning {
     pub group: usize,
     /// Configuration of the code.
     pub config: Config,
+    /// The target, if not the one that suits the device.
+    pub target: Option<Target>,
 }
 
 /// Tiles for an element type and a target: 16-bit operands feed tensor cores from large tiles, f32 ones take more room
@@ -56,7 +58,8 @@ pub fn tuning<T: Value>(target: Option<Target>) -> Tuning {
         (2, _) => ([128, 128, 64], 4),
         _ => ([64, 64, 32], 4),
     };
-    Tuning { tiles, group: 16, config: Config { num_warps: Some(warps), ..Config::default() } }
+    let config = Config { num_warps: Some(warps), ..Config::default() };
+    Tuning { tiles, group: 16, config, target }
 }
 
 /// The launch of the product in these tiles, with its grid.
@@ -64,10 +67,11 @@ pub fn product<'a, T: Value>(
     a: &'a DeviceTensor<T>,
     b: &'a DeviceTensor<T>,
     c: &'a mut DeviceTensor<T>,
-    Tuning { tiles: [m, n, k], group, config }: Tuning,
+    Tuning { tiles: [m, n, k], group, config, target }: Tuning,
 ) -> (Launch<'a>, usize) {
     let grid = c.shape()[1].div_ceil(n) * c.shape()[0].div_ceil(m);
-    (matmul(a, b, c, m, n, k, group).config(config), grid)
+    let launch = matmul(a, b, c, m, n, k, group).config(config);
+    (if let Some(target) = target { launch.target(&target) } else { launch }, grid)
 }
 
 /// A product of random matrices on a device.
@@ -128,7 +132,7 @@ pub fn check<T: Value>(device: &Device, shape: [usize; 3]) -> Result<Check> {
 /// Times the bf16 product of square matrices of size `n` on a GPU, and checks some rows.
 fn bench(device: &Device, n: usize, tuning: Tuning) -> Result<Check> {
     let problem = Problem::<bf16>::new(device, [n; 3])?;
-    let Tuning { tiles: [tm, tn, tk], group, config } = tuning;
+    let Tuning { tiles: [tm, tn, tk], group, config, .. } = tuning;
     let warps = config.num_warps.unwrap_or_default();
     let config = format!("{tm}x{tn}x{tk}, group {group}, {warps} warps");
     let shape = format!("{n}x{n}x{n} bf16");
@@ -159,6 +163,9 @@ struct Cli {
     /// Tile sizes for --bench: powers of two
     #[arg(long, num_args = 3, value_names = ["M", "N", "K"])]
     block: Option<Vec<usize>>,
+    /// Target for --bench instead of the GPU's own: sm_80 or sm_90a
+    #[arg(long)]
+    target: Option<String>,
     /// Rows of tiles for --bench that blocks go down before they go right
     #[arg(long)]
     group: Option<usize>,
@@ -166,9 +173,9 @@ struct Cli {
 
 impl Cli {
     fn tuning(&self, target: Option<Target>) -> Tuning {
-        let Tuning { tiles, group, config } = tuning::<bf16>(target);
+        let Tuning { tiles, group, config, target } = tuning::<bf16>(target);
         let tiles = self.block.as_deref().map_or(tiles, |b| [b[0], b[1], b[2]]);
-        Tuning { tiles, group: self.group.unwrap_or(group), config: self.bench.config(config) }
+        Tuning { tiles, group: self.group.unwrap_or(group), config: self.bench.config(config), target }
     }
 
     fn print_ptx(&self, target: &str) -> Result<()> {
@@ -187,7 +194,14 @@ fn main() -> ExitCode {
             return Ok(Vec::new());
         }
         if cli.bench.bench {
-            return Ok(vec![bench(device, cli.size, cli.tuning(target_of(device)))?]);
+            let target = match cli.target.as_deref() {
+                Some(name) => Some(
+                    Target::by_name(name)
+                        .ok_or_else(|| anyhow::anyhow!("no target `{name}`; write sm_80 or sm_90a"))?,
+                ),
+                None => target_of(device),
+            };
+            return Ok(vec![bench(device, cli.size, cli.tuning(target))?]);
         }
         Ok(vec![check::<bf16>(device, shape)?, check::<f16>(device, shape)?, check::<f32>(device, shape)?])
     })
