@@ -1,6 +1,23 @@
 //! The operations: one file each, holding the op's DSL signature, shape and type rule, CPU meaning, layout rule and
 //! PTX lowering. `ops!` below is the list; everything else is generated from it, so that an op cannot lack a hook.
 
+/// Operations that divide a kernel into roles. The CPU runs kernels before that, and refuses others.
+macro_rules! refused_by_cpu {
+    ($op:ty) => {
+        #[cfg(feature = "cpu")]
+        impl $crate::ops::eval::Eval for $op {
+            fn eval(
+                &self,
+                _: $crate::ops::eval::EvalCx,
+                _: &mut $crate::ops::eval::Operands<'_>,
+            ) -> Option<$crate::cpu::TileValue> {
+                unreachable!("the CPU refuses kernels with roles")
+            }
+        }
+    };
+}
+pub(crate) use refused_by_cpu;
+
 pub mod arange;
 pub mod attr;
 pub mod barrier;

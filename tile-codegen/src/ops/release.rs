@@ -51,17 +51,7 @@ impl TileOp for Release {
 
 // ---- on the CPU
 
-/// The CPU runs kernels before their operations are divided into roles, and refuses others.
-#[cfg(feature = "cpu")]
-impl super::eval::Eval for Release {
-    fn eval(
-        &self,
-        _: super::eval::EvalCx,
-        _: &mut super::eval::Operands<'_>,
-    ) -> Option<crate::cpu::TileValue> {
-        unreachable!("the CPU refuses kernels with roles")
-    }
-}
+super::refused_by_cpu!(Release);
 
 // ---- in PTX
 

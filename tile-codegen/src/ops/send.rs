@@ -62,17 +62,7 @@ impl TileOp for Send {
 
 // ---- on the CPU
 
-/// The CPU runs kernels before their operations are divided into roles, and refuses others.
-#[cfg(feature = "cpu")]
-impl super::eval::Eval for Send {
-    fn eval(
-        &self,
-        _: super::eval::EvalCx,
-        _: &mut super::eval::Operands<'_>,
-    ) -> Option<crate::cpu::TileValue> {
-        unreachable!("the CPU refuses kernels with roles")
-    }
-}
+super::refused_by_cpu!(Send);
 
 // ---- in PTX
 

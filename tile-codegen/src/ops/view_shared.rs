@@ -45,17 +45,7 @@ impl TileOp for ViewShared {
 
 // ---- on the CPU
 
-/// The CPU runs kernels before their operations are divided into roles, and refuses others.
-#[cfg(feature = "cpu")]
-impl super::eval::Eval for ViewShared {
-    fn eval(
-        &self,
-        _: super::eval::EvalCx,
-        _: &mut super::eval::Operands<'_>,
-    ) -> Option<crate::cpu::TileValue> {
-        unreachable!("the CPU refuses kernels with roles")
-    }
-}
+super::refused_by_cpu!(ViewShared);
 
 // ---- in PTX
 

@@ -12,8 +12,6 @@ mod prune;
 mod split;
 mod stage_layout;
 
-use std::collections::BTreeMap;
-
 pub use partition::{Partition, Role, split};
 
 use super::{Changed, PassCx};
@@ -245,11 +243,9 @@ fn stages(kernel: &Kernel, cx: &PassCx<'_>, loads: &[BulkLoad]) -> usize {
 
 /// Bytes of the tiles that are stored inside loops, through shared memory.
 fn looped_stores(kernel: &Kernel) -> usize {
-    let mut loops: BTreeMap<RegionId, bool> = BTreeMap::new();
     let mut bytes = 0;
     let mut open = vec![(kernel.body, false)];
     while let Some((region, looped)) = open.pop() {
-        loops.insert(region, looped);
         for &id in &kernel.regions[region].ops {
             let op = &kernel.ops[id];
             let inner = looped || matches!(op.kind, OpKind::For(_) | OpKind::Loop(_));
