@@ -48,6 +48,28 @@ fn hinted(
     store(out, (bid(1), bid(0)), acc);
 }
 
+/// A product whose left operand is padded with ones.
+#[tile_kernel]
+fn filled(x: Tensor<bf16, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>) {
+    let mut acc = zeros::<f32>((64, 64));
+    for step in 0..cdiv(x.dim(1), 64) {
+        let x = load_with(x, (bid(1), step), (64, 64), 1.0);
+        acc = mma(x, load(y, (step, bid(0)), (64, 64)), acc);
+    }
+    store(out, (bid(1), bid(0)), acc);
+}
+
+/// A product whose right operand is where a table says.
+#[tile_kernel]
+fn paged(x: Tensor<bf16, 2>, y: Tensor<bf16, 2>, table: Tensor<i32, 1>, out: TensorMut<f32, 2>) {
+    let mut acc = zeros::<f32>((64, 64));
+    for step in 0..cdiv(x.dim(1), 64) {
+        let page = load(table, (step,), (16,)).max(ALL).item();
+        acc = mma(load(x, (bid(1), step), (64, 64)), load(y, (page, bid(0)), (64, 64)), acc);
+    }
+    store(out, (bid(1), bid(0)), acc);
+}
+
 /// A product, and loads and stores of every other kind around it.
 #[tile_kernel]
 fn mixed(
@@ -62,7 +84,8 @@ fn mixed(
     let mut acc = load(out, (bid(0), 0), (64, 64));
     for i in 0..cdiv(x.dim(1), 64) {
         let a = load(x, (bid(0), i), (64, 64));
-        let b = load_with(x, (load_scalar(steps, (i,)), 0), (64, 64), 1.0);
+        let plain = Hints::new().allow_tma(false);
+        let b = load_with_hinted(x, (load_scalar(steps, (i,)), 0), (64, 64), 1.0, plain);
         acc = mma(a, where_(load(mask, (0, 0), (64, 64)), b, 0.0), acc);
         acc = acc + load(few, (i, 0), (64, 2)).sum_keepdims(1) + load(out, (i, 1), (64, 64));
         store(last, (bid(0), 0), acc);
@@ -168,6 +191,31 @@ fn targets_configurations_and_hints() {
     let hints = compiled(hinted(&x, &y, &mut out, 1, true), &Target::SM_80).explanation.clone();
     says(&hints, &[("load x", "not ahead", Reason::LatencyOne)]);
     assert!(matches!(path(&hints, "load y"), Path::Plain { ahead: true, .. }), "{hints}");
+}
+
+#[test]
+fn only_loads_whose_index_is_computed_of_tiles_have_no_channel() {
+    let (x, y, mut out) = (wide(), wide(), meta(&[4096, 4096]));
+    let table = meta(&[1024]);
+    let launch = paged(&x, &y, &table, &mut out);
+    let explanation = compiled(launch, &Target::SM_90A).explanation.clone();
+    says(&explanation, &[("load y", "no channel", Reason::DataPath)]);
+    for title in ["load x", "load table"] {
+        assert!(matches!(path(&explanation, title), Path::Channel { .. }), "{explanation}");
+        assert_eq!(why(&explanation, title), [], "{explanation}");
+    }
+    assert_eq!((explanation.no_roles, explanation.roles.len()), (None, 2));
+}
+
+#[test]
+fn padding_of_bulk_copies_is_a_mask() {
+    let (x, y, mut out) = (wide(), wide(), meta(&[4096, 4096]));
+    let explanation = compiled(filled(&x, &y, &mut out), &Target::SM_90A).explanation.clone();
+    assert!(matches!(path(&explanation, "load x"), Path::Channel { masked: true, .. }), "{explanation}");
+    assert!(matches!(path(&explanation, "load y"), Path::Channel { masked: false, .. }), "{explanation}");
+    let line =
+        "through channel 0: 4 stages of 8192 bytes, boxes (64, 64) swizzled by 128 bytes, padding by a mask";
+    assert!(explanation.to_string().contains(line), "{explanation}");
 }
 
 #[test]
@@ -280,7 +328,7 @@ fn loads_and_stores_of_every_other_kind() {
         &[
             ("load mask", "no channel", Reason::Truth),
             ("load mask", "no 16 bytes", Reason::Truth),
-            ("load x", "no channel", Reason::Padding),
+            ("load x", "no channel", Reason::HintForbids),
             ("load x", "not ahead", Reason::Address),
             ("load steps", "no channel", Reason::FewElements(1)),
             ("load few", "no channel", Reason::ShortRow(8)),

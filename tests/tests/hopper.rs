@@ -25,3 +25,10 @@ fn named() {
     assert!(report.runs >= 150, "{} runs", report.runs);
     report.assert_clean();
 }
+
+#[test]
+fn padding() {
+    let report = hopper::padding();
+    assert!(report.runs >= 20, "{} runs", report.runs);
+    report.assert_clean();
+}

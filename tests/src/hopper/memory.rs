@@ -132,7 +132,7 @@ fn ranks(lab: &mut Lab) {
             out.to_vec()
         });
     }
-    for by in [0, 1, -2, 100, -100, i64::from(i32::MAX) * 4, i64::MIN / 64, i64::MAX / 64] {
+    for by in [0, 1, -2, 100, -100, i64::from(i32::MAX) * 4, i64::MIN / 64, i64::MAX / 64, i64::MIN] {
         lab.check(&format!("indices {by} off"), Path::Wide, &configs[..2], None, |run| {
             let (x, y) = (of::<bf16>(run.device(), &[64, 96], 1)?, of::<bf16>(run.device(), &[96, 64], 3)?);
             let mut out = of::<f32>(run.device(), &[64, 64], 2)?;

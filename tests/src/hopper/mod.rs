@@ -5,12 +5,14 @@ mod control;
 mod flow;
 mod memory;
 mod named;
+mod padding;
 mod products;
 
 pub use control::control;
 pub use flow::flow;
 pub use memory::memory;
 pub use named::named;
+pub use padding::padding;
 pub use products::products;
 
 use std::cell::Cell;

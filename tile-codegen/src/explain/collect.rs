@@ -23,6 +23,7 @@ struct Found {
     paths: Vec<Path>,
     why: Vec<(&'static str, Reason)>,
     ahead: bool,
+    masked: bool,
 }
 
 impl Found {
@@ -90,6 +91,7 @@ fn noted(found: &mut Found, choice: &Choice) {
     match choice {
         Choice::NoRoles(_) => {}
         Choice::NoChannel(reason) => found.because("no channel", *reason),
+        Choice::Masked => found.masked = true,
         Choice::NoBulkStore(reason) => found.because("no bulk copies", *reason),
         Choice::Ahead(Ok(())) => {
             found.ahead = true;
@@ -130,6 +132,7 @@ fn lowered(kernel: &Kernel, makers: &BTreeMap<ValueId, OpId>, op: &Op, found: &m
                 bytes: send.layout.bytes,
                 box_dims: map.map(|m| m.box_dims).unwrap_or_default(),
                 swizzle: send.layout.swizzle,
+                masked: found.masked,
             });
         }
         OpKind::Load(_) => {

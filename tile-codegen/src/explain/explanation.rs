@@ -72,6 +72,8 @@ pub enum Path {
         box_dims: Vec<u32>,
         /// Bytes of a row of the swizzle, or 0.
         swizzle: u32,
+        /// Whether the padding is put in by a mask, since it is not zero.
+        masked: bool,
     },
     /// A load by all threads.
     Plain {
@@ -116,10 +118,11 @@ fn boxes(f: &mut fmt::Formatter<'_>, sides: &[u32], swizzle: u32) -> fmt::Result
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Path::Channel { channel, stages, bytes, box_dims, swizzle } => {
+            Path::Channel { channel, stages, bytes, box_dims, swizzle, masked } => {
                 let stages = count(*stages, "stage");
                 write!(f, "bulk tensor copies through channel {channel}: {stages} of {bytes} bytes, ")?;
-                boxes(f, box_dims, *swizzle)
+                boxes(f, box_dims, *swizzle)?;
+                if *masked { write!(f, ", padding by a mask") } else { Ok(()) }
             }
             Path::BulkStore { bytes, box_dims, swizzle } => {
                 write!(f, "bulk tensor copies of {bytes} bytes out of shared memory, ")?;

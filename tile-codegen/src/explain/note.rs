@@ -24,6 +24,8 @@ pub enum Choice {
     NoRoles(Reason),
     /// A load is not done by bulk tensor copies through a channel.
     NoChannel(Reason),
+    /// What bulk tensor copies of a load fill with zeros becomes the padding by a mask.
+    Masked,
     /// A load is issued one iteration ahead, or why not.
     Ahead(Result<(), Reason>),
     /// The way that a product takes.

@@ -18,8 +18,8 @@ pub enum Reason {
     NotWarpgroups(usize),
     /// No product of the kernel is one that warpgroups do.
     NoWideProduct,
-    /// Which tiles are loaded depends on elements of tiles, or of a tensor that the kernel writes: one thread alone cannot
-    /// know.
+    /// Which tile is loaded, or whether, depends on elements of tiles, or of a tensor that the kernel writes: one thread
+    /// alone cannot know.
     DataPath,
     /// The tile is computed, not loaded.
     Computed,
@@ -117,7 +117,7 @@ impl fmt::Display for Reason {
             Reason::DataPath => {
                 write!(
                     f,
-                    "which tiles are loaded depends on elements of tiles, or of a tensor that the kernel writes"
+                    "which tile is loaded, or whether, depends on elements of tiles, or of a tensor that the kernel writes"
                 )
             }
             Reason::Computed => write!(f, "the tile is computed, not loaded"),

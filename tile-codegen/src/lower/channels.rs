@@ -167,12 +167,10 @@ impl LowerCx<'_> {
 
     /// The first element of tile `index` along an axis, as a copy's coordinate: what is out of reach stays out of bounds.
     pub(super) fn coordinate(&mut self, index: ValueId, size: usize) -> Operand {
-        let (ty, i) = (super::int_ty(self.elem(index)), self.scalar(index));
-        if ty == Ty::S32 && size == 1 {
-            return i;
+        if super::int_ty(self.elem(index)) == Ty::S32 && size == 1 {
+            return self.scalar(index);
         }
-        let wide = self.f.cvt(Ty::S64, ty, i);
-        let start = self.f.mul_lo_s64(wide, size as i64);
+        let start = self.tile_start(index, size);
         let low = self.f.int(IntOp::Max, Ty::S64, start, -(1i64 << 30));
         let low = self.f.int(IntOp::Min, Ty::S64, low, (1i64 << 31) - 1024);
         self.f.cvt(Ty::S32, Ty::S64, low)

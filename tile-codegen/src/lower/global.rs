@@ -93,20 +93,24 @@ impl LowerCx<'_> {
         let facts = self.kernel.facts(tensor).expect("a tensor parameter has facts").clone();
         let elem = self.kernel.ty(tensor).as_tensor().expect("a tensor").elem;
         let shape = layout.shape().to_vec();
-        let starts: Vec<Operand> = index
-            .iter()
-            .zip(&shape)
-            .map(|(&i, &n)| {
-                let (ty, i) = (super::int_ty(self.elem(i)), self.scalar(i));
-                let wide = self.f.cvt(Ty::S64, ty, i);
-                self.f.mul_lo_s64(wide, n as i64)
-            })
-            .collect();
+        let starts: Vec<Operand> = index.iter().zip(&shape).map(|(&i, &n)| self.tile_start(i, n)).collect();
         let threads = thread_coords(layout);
         let (room, inside) = self.bounds(param, &shape, &starts, &threads);
         let base = self.base(param, elem, &starts, &threads);
         let accesses = accesses(layout, facts.unit_axis, max_vector(&facts, elem).0);
         Window { param, elem, unit: facts.unit_axis, accesses, base, room, inside }
+    }
+
+    /// The first element of tile `index` along an axis, in 64 bits. Tiles whose start would not fit are outside of every
+    /// tensor, and so is the one that stands for them.
+    pub(super) fn tile_start(&mut self, index: ValueId, size: usize) -> Operand {
+        let (ty, mut i) = (super::int_ty(self.elem(index)), self.scalar(index));
+        if ty == Ty::S64 {
+            i = self.f.int(IntOp::Max, Ty::S64, i, -(1i64 << 31));
+            i = self.f.int(IntOp::Min, Ty::S64, i, 1i64 << 31);
+        }
+        let wide = self.f.cvt(Ty::S64, ty, i);
+        self.f.mul_lo_s64(wide, size as i64)
     }
 
     fn base(&mut self, param: usize, elem: Elem, starts: &[Operand], threads: &[ThreadOffset]) -> Operand {

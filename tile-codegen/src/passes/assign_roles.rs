@@ -7,6 +7,7 @@
 //! `send` of a channel meets the n-th `receive`.
 
 mod check;
+mod mask;
 mod partition;
 mod prune;
 mod split;
@@ -19,7 +20,7 @@ use crate::diag::Diagnostics;
 use crate::explain::{Choice, Note, Reason};
 use crate::ir::{Elem, Kernel, LocId, OpId, RegionId, ValueId};
 use crate::layout::SharedLayout;
-use crate::ops::{Literal, OpKind};
+use crate::ops::OpKind;
 
 /// Bytes of shared memory that stay free for exchanges between threads.
 const RESERVE: usize = 24 * 1024;
@@ -52,18 +53,27 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
     if loads.is_empty() {
         return Ok(Changed::No);
     }
-    let mut divided = kernel.clone();
+    let divide = |kernel: &Kernel, loads: &[BulkLoad]| {
+        let mut divided = kernel.clone();
+        split(&mut divided, &partition(kernel, cx, loads, num_warps)).map(|()| divided)
+    };
+    if let Ok(divided) = divide(kernel, &loads) {
+        *kernel = divided;
+        return Ok(Changed::Yes);
+    }
     // Where the path or a load depends on the elements of a tile, one thread alone cannot load.
-    if split(&mut divided, &partition(kernel, cx, &loads, num_warps)).is_ok() {
+    let (known, unknown): (Vec<BulkLoad>, Vec<BulkLoad>) =
+        loads.into_iter().partition(|load| divide(kernel, std::slice::from_ref(load)).is_ok());
+    for load in unknown {
+        let op = kernel.ops[load.op].clone();
+        kernel.note(&op, Choice::NoChannel(Reason::DataPath));
+    }
+    if let Some(divided) = divide(kernel, &known).ok().filter(|_| !known.is_empty()) {
         *kernel = divided;
         return Ok(Changed::Yes);
     }
     let choice = Choice::NoRoles(Reason::DataPath);
     kernel.notes.push(Note { loc: LocId::default(), title: String::new(), choice });
-    for load in loads {
-        let op = kernel.ops[load.op].clone();
-        kernel.note(&op, Choice::NoChannel(Reason::DataPath));
-    }
     Ok(Changed::No)
 }
 
@@ -156,20 +166,16 @@ fn collect(
     }
 }
 
-/// The place in shared memory of a tile that bulk tensor copies can load.
+/// The place in shared memory of a tile that bulk tensor copies can load. They fill what is outside the tensor with zeros;
+/// where the padding is another, who receives the tile puts it in by a mask.
 ///
 /// # Errors
-/// Why they cannot: as [`bulk_place`], or the tensor is written, the padding is not zero, ...
+/// Why they cannot: as [`bulk_place`], or the tensor is written, the tile is small, ...
 pub fn bulk_plan(kernel: &Kernel, id: OpId) -> Result<SharedLayout, Reason> {
     let op = &kernel.ops[id];
     let OpKind::Load(load) = &op.kind else { return Err(Reason::Computed) };
     let mutable = kernel.ty(op.operands[0]).as_tensor().is_some_and(|t| t.mutable);
     let numel: usize = load.shape.iter().product();
-    let zero = match load.pad {
-        Literal::Float(bits) => bits == 0,
-        Literal::Int(i) => i == 0,
-        Literal::Bool(b) => !b,
-    };
     if load.hints.allow_tma == Some(false) {
         return Err(Reason::HintForbids);
     }
@@ -179,8 +185,7 @@ pub fn bulk_plan(kernel: &Kernel, id: OpId) -> Result<SharedLayout, Reason> {
     if numel < SMALLEST {
         return Err(Reason::FewElements(numel));
     }
-    let place = bulk_place(kernel, op.operands[0], &load.shape)?;
-    if zero { Ok(place) } else { Err(Reason::Padding) }
+    bulk_place(kernel, op.operands[0], &load.shape)
 }
 
 /// As [`bulk_plan`], without the reason.

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bulk_layout;
 use super::check::{check_partition, check_roles};
+use super::mask::mask;
 use super::prune::prune;
 use super::split::copy_for_role;
 use crate::diag::{Code, Diagnostic, Diagnostics};
@@ -42,6 +44,7 @@ pub struct Partition {
 /// another stores. The kernel is then to be thrown away.
 pub fn split(kernel: &mut Kernel, partition: &Partition) -> Result<(), Diagnostics> {
     let roles = check_partition(partition)?;
+    mask_loads(kernel, partition);
     let results = |&op: &OpId| kernel.ops[op].results.clone();
     let channels: BTreeMap<ValueId, usize> =
         partition.owner.keys().flat_map(results).enumerate().map(|(channel, value)| (value, channel)).collect();
@@ -67,6 +70,15 @@ pub fn split(kernel: &mut Kernel, partition: &Partition) -> Result<(), Diagnosti
     kernel.ops[op].regions = regions;
     kernel.regions[kernel.body].ops = vec![op];
     Ok(())
+}
+
+/// Masks the loads of roles of one thread whose padding bulk tensor copies do not fill in.
+fn mask_loads(kernel: &mut Kernel, partition: &Partition) {
+    for (&op, &owner) in &partition.owner {
+        if partition.roles[owner].single && bulk_layout(kernel, op).is_some() {
+            mask(kernel, op);
+        }
+    }
 }
 
 impl Partition {
