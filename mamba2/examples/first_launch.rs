@@ -198,7 +198,7 @@ impl Tensors {
     /// One forward pass, until it has run.
     fn forward(&self, device: &Device) -> Result<()> {
         let Self { x, dt, a, b, c } = self;
-        let inputs = Inputs { x, dt, a, b, c, d: None, initial_states: None };
+        let inputs = Inputs::new(x, dt, a, b, c);
         forward(&inputs, &Options::default())?;
         Ok(device.synchronize()?)
     }

@@ -106,63 +106,7 @@ pub struct Case {
     pub cu_seqlens: Option<Vec<i32>>,
 }
 
-/// An input or mode beyond plain `x, dt, a, b, c`, the skip weight a head and initial states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Feature {
-    /// One decode step.
-    Step,
-    /// A bias on dt.
-    DtBias,
-    /// Softplus of dt.
-    DtSoftplus,
-    /// A range for dt.
-    DtLimit,
-    /// dt in a 16-bit type.
-    Dt16,
-    /// The gate z.
-    Gate,
-    /// A skip weight for each channel.
-    SkipPerDim,
-    /// Packed sequences by index.
-    SeqIdx,
-    /// Packed sequences by offset.
-    CuSeqlens,
-}
-
-impl fmt::Display for Feature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Feature::Step => "step (one decode step)",
-            Feature::DtBias => "dt_bias",
-            Feature::DtSoftplus => "dt_softplus",
-            Feature::DtLimit => "dt_limit",
-            Feature::Dt16 => "dt in a 16-bit type",
-            Feature::Gate => "z",
-            Feature::SkipPerDim => "D of [heads, head_dim]",
-            Feature::SeqIdx => "seq_idx",
-            Feature::CuSeqlens => "cu_seqlens",
-        })
-    }
-}
-
 impl Case {
-    /// The features that this problem needs, in a fixed order.
-    pub fn features(&self) -> Vec<Feature> {
-        let (low, high) = self.dt_limit;
-        let needed = [
-            (Feature::Step, self.step),
-            (Feature::DtBias, self.dt_bias.is_some()),
-            (Feature::DtSoftplus, self.dt_softplus),
-            (Feature::DtLimit, low > 0.0 || high < f64::INFINITY),
-            (Feature::Dt16, self.dt_dtype != Dtype::F32),
-            (Feature::Gate, self.z.is_some()),
-            (Feature::SkipPerDim, matches!(self.d, Some(Skip::PerDim(_)))),
-            (Feature::SeqIdx, self.seq_idx.is_some()),
-            (Feature::CuSeqlens, self.cu_seqlens.is_some()),
-        ];
-        needed.into_iter().filter(|(_, needed)| *needed).map(|(feature, _)| feature).collect()
-    }
-
     /// The same problem as the float64 reference takes it.
     pub fn reference_inputs(&self) -> reference::Inputs<'_, f32> {
         reference::Inputs {

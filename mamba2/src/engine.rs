@@ -4,24 +4,15 @@ mod replay;
 
 use std::time::{Duration, Instant};
 
-use half::{bf16, f16};
 use mamba2::{
-    Inputs, Options,
-    case::{Case, Dtype, Feature, Skip},
+    Options,
+    case::{Case, Dtype},
     problem::Shape,
+    resident::{HostFloat, HostOutputs, Resident, Work, with_resident},
 };
-use tile_runtime::{Device, DeviceTensor, Stream};
+use tile_runtime::{Device, Stream};
 
 use crate::cli::Result;
-
-/// Results of a forward pass on the host. Values of a 16-bit type are held as f32.
-#[derive(Debug, Clone)]
-pub(crate) struct Output {
-    /// `[batch, tokens, heads, head_dim]`
-    pub(crate) y: Vec<f32>,
-    /// `[batch, heads, head_dim, state]`
-    pub(crate) final_states: Vec<f32>,
-}
 
 /// A device on which forward passes run.
 pub(crate) struct Engine {
@@ -57,11 +48,6 @@ impl Engine {
         Ok(Engine { device })
     }
 
-    /// What `case` needs and the forward pass does not have yet.
-    pub(crate) fn missing(case: &Case) -> Vec<Feature> {
-        case.features()
-    }
-
     /// Whether the device is a GPU.
     pub(crate) fn is_gpu(&self) -> bool {
         self.device.is_cuda()
@@ -92,11 +78,7 @@ impl Engine {
     /// Copies the inputs to the device.
     pub(crate) fn load(&self, case: &Case, chunk: Option<usize>) -> Result<Loaded> {
         let chunk = chunk.unwrap_or_else(|| mamba2::default_chunk(case.shape));
-        let problem: Box<dyn Problem> = match case.dtype {
-            Dtype::F32 => Box::new(Resident::<f32>::new(&self.device, case, chunk)?),
-            Dtype::F16 => Box::new(Resident::<f16>::new(&self.device, case, chunk)?),
-            Dtype::BF16 => Box::new(Resident::<bf16>::new(&self.device, case, chunk)?),
-        };
+        let problem = with_resident(&self.device, case, Keep { chunk, step: case.step })?;
         Ok(Loaded { chunk, problem })
     }
 }
@@ -108,7 +90,7 @@ impl Loaded {
     }
 
     /// Runs once and copies the results back.
-    pub(crate) fn run(&self) -> Result<Output> {
+    pub(crate) fn run(&self) -> Result<HostOutputs> {
         self.problem.run()
     }
 
@@ -148,126 +130,53 @@ trait Problem {
     fn queue(&self, stream: &Stream) -> Result<()>;
     /// Runs a pass, and gives what queues one of its kernels again.
     fn rerun(&self, kernel: &str) -> Result<Requeue<'_>>;
-    fn run(&self) -> Result<Output>;
+    fn run(&self) -> Result<HostOutputs>;
 }
 
-/// The inputs of one problem on the device.
-struct Resident<T> {
-    device: Device,
+/// A problem whose inputs stay on the device.
+struct Kept<T, Dt> {
+    resident: Resident<T, Dt>,
     chunk: usize,
-    x: DeviceTensor<T>,
-    dt: DeviceTensor<f32>,
-    a: DeviceTensor<f32>,
-    b: DeviceTensor<T>,
-    c: DeviceTensor<T>,
-    d: Option<DeviceTensor<f32>>,
-    initial_states: Option<DeviceTensor<f32>>,
+    step: bool,
 }
 
-impl<T: Value> Resident<T> {
-    fn new(device: &Device, case: &Case, chunk: usize) -> Result<Self> {
-        let Shape { batch, tokens, groups, heads, head_dim, state } = case.shape;
-        let floats = |shape: &[usize], values: &[f32]| DeviceTensor::from_slice(device, shape, values);
-        let values = |shape: &[usize], values: &[f32]| {
-            let values: Vec<T> = values.iter().map(|&v| T::from_f32(v)).collect();
-            DeviceTensor::from_slice(device, shape, &values)
-        };
-        let bc = [batch, tokens, groups, state];
-        let d = case.d.as_ref().map(|d| match d {
-            Skip::PerHead(d) => floats(&[heads], d),
-            Skip::PerDim(d) => floats(&[heads, head_dim], d),
-        });
-        let initial_states =
-            case.initial_states.as_ref().map(|states| floats(&[batch, heads, head_dim, state], states));
-        Ok(Resident {
-            device: device.clone(),
-            chunk,
-            x: values(&[batch, tokens, heads, head_dim], &case.x)?,
-            dt: floats(&[batch, tokens, heads], &case.dt)?,
-            a: floats(&[heads], &case.a)?,
-            b: values(&bc, &case.b)?,
-            c: values(&bc, &case.c)?,
-            d: d.transpose()?,
-            initial_states: initial_states.transpose()?,
-        })
-    }
+/// Keeps the inputs, whatever their types are.
+struct Keep {
+    chunk: usize,
+    step: bool,
+}
 
-    fn inputs(&self) -> Inputs<'_, T> {
-        Inputs {
-            x: &self.x,
-            dt: &self.dt,
-            a: &self.a,
-            b: &self.b,
-            c: &self.c,
-            d: self.d.as_ref(),
-            initial_states: self.initial_states.as_ref(),
-        }
-    }
-
-    fn forward(&self, stream: &Stream) -> Result<mamba2::Outputs<T>> {
-        let options = Options { chunk: Some(self.chunk), stream: Some(stream.clone()) };
-        Ok(mamba2::forward(&self.inputs(), &options)?)
+impl Work for Keep {
+    type Out = Box<dyn Problem>;
+    fn on<T: HostFloat, Dt: HostFloat>(self, resident: Resident<T, Dt>) -> mamba2::Result<Box<dyn Problem>> {
+        let Keep { chunk, step } = self;
+        Ok(Box::new(Kept { resident, chunk, step }))
     }
 }
 
-impl<T: Value> Problem for Resident<T> {
+impl<T: HostFloat, Dt: HostFloat> Kept<T, Dt> {
+    fn options(&self, stream: Option<&Stream>) -> Options {
+        Options { chunk: Some(self.chunk), stream: stream.cloned(), ..Options::default() }
+    }
+}
+
+impl<T: HostFloat, Dt: HostFloat> Problem for Kept<T, Dt> {
     fn device(&self) -> &Device {
-        &self.device
+        self.resident.x.device()
     }
 
     fn queue(&self, stream: &Stream) -> Result<()> {
-        self.forward(stream).map(drop)
+        Ok(mamba2::forward(&self.resident.inputs(), &self.options(Some(stream))).map(drop)?)
     }
 
     fn rerun(&self, kernel: &str) -> Result<Requeue<'_>> {
-        let options = Options { chunk: Some(self.chunk), stream: None };
-        let mut rerun = mamba2::Rerun::new(&self.inputs(), &options, kernel)?;
-        self.device.synchronize()?;
+        let mut rerun = mamba2::Rerun::new(&self.resident.inputs(), &self.options(None), kernel)?;
+        self.device().synchronize()?;
         Ok(Box::new(move |stream| Ok(rerun.queue(stream)?)))
     }
 
-    fn run(&self) -> Result<Output> {
-        let outputs = self.forward(&self.device.default_stream())?;
-        Ok(Output {
-            y: outputs.y.to_vec()?.into_iter().map(T::to_f32).collect(),
-            final_states: outputs.final_states.to_vec()?,
-        })
-    }
-}
-
-/// An element type of `x`.
-trait Value: mamba2::Value {
-    fn from_f32(value: f32) -> Self;
-    fn to_f32(self) -> f32;
-}
-
-impl Value for f32 {
-    fn from_f32(value: f32) -> f32 {
-        value
-    }
-
-    fn to_f32(self) -> f32 {
-        self
-    }
-}
-
-impl Value for f16 {
-    fn from_f32(value: f32) -> f16 {
-        f16::from_f32(value)
-    }
-
-    fn to_f32(self) -> f32 {
-        f16::to_f32(self)
-    }
-}
-
-impl Value for bf16 {
-    fn from_f32(value: f32) -> bf16 {
-        bf16::from_f32(value)
-    }
-
-    fn to_f32(self) -> f32 {
-        bf16::to_f32(self)
+    fn run(&self) -> Result<HostOutputs> {
+        Ok(if self.step { self.resident.step()? } else { self.resident.forward(&self.options(None))? })
     }
 }
 

@@ -3,23 +3,35 @@
 //! [`mod@reference`] defines it; every other implementation is measured against that one, within the limits of
 //! [`tolerance`].
 
+mod arguments;
 pub mod case;
+mod check;
 mod error;
 pub mod file;
 mod forward;
 pub mod golden;
 pub mod inputs;
 pub mod kernels;
+mod pass;
 mod plan;
 pub mod problem;
 pub mod reference;
+pub mod resident;
+mod sequences;
 mod show;
+mod step;
 pub mod tolerance;
+mod workspace;
 
+pub use arguments::{FloatElement, Inputs, Options, Outputs, StateType, Value};
 pub use error::{Error, Result};
-pub use forward::{Inputs, Options, Outputs, Rerun, Value, forward};
+pub use forward::{forward, forward_into};
+pub use pass::Rerun;
 pub use plan::default_chunk;
+pub use sequences::Sequences;
 pub use show::{KERNELS, compile_time, explain, show};
+pub use step::{Slots, StepOptions, step, step_into};
+pub use workspace::Workspace;
 
 /// The name of the target that kernels are compiled for on a device.
 pub fn target_name(device: &tile_runtime::Device) -> String {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use tile_runtime::prelude::*;
 use tile_runtime::{Config, DeviceTensor, Launch, Target, codegen};
 
+use crate::arguments::{Inputs, Options, Value};
 use crate::case::Dtype;
 use crate::error::{Error, Result};
-use crate::forward::{Inputs, Pass, Value};
-use crate::plan::Plan;
+use crate::pass::whole;
 use crate::problem::Shape;
 
 /// The kernels of the forward pass, in order.
@@ -110,17 +110,9 @@ fn with_launch_of<T: Value, R>(
     let dt = DeviceTensor::<f32>::meta(&[batch, tokens, heads])?;
     let per_head = DeviceTensor::<f32>::meta(&[heads])?;
     let b = DeviceTensor::<T>::meta(&[batch, tokens, groups, state])?;
-    let inputs =
-        Inputs { x: &x, dt: &dt, a: &per_head, b: &b, c: &b, d: Some(&per_head), initial_states: None };
-    let mut pass = Pass::new(&inputs, shape, Plan::new::<T>(shape, chunk, Some(*target))?)?;
-    let (launch, _): (Launch<'_>, _) = match kernel {
-        "chunk_cumsum" => pass.chunk_cumsum(),
-        "fwd_pass_state" => pass.fwd_pass_state(),
-        "compute_out" => pass.compute_out(),
-        other => {
-            return Err(Error::Unknown { what: "kernel", name: other.into(), known: KERNELS.join(", ") });
-        }
-    };
+    let inputs = Inputs::new(&x, &dt, &per_head, &b, &b).d(&per_head);
+    let mut pass = whole(&inputs, &Options { chunk, ..Options::default() }, Some(*target))?;
+    let (launch, _) = pass.launch(kernel)?;
     work(launch)
 }
 

@@ -1,64 +1,35 @@
 //! The forward pass on the CPU: numbers derived by hand, the float64 reference, and views of every kind.
 
-use half::bf16;
 use mamba2::{
-    Inputs, Options,
+    Options,
     case::{Case, Dtype, Skip},
     inputs,
     problem::Shape,
     reference,
+    resident::{self, Resident},
     tolerance::{self, relative_l2},
 };
 use tile_runtime::{Device, DeviceTensor};
 
 /// A problem in f32 on the CPU, whose tensors may be replaced by views.
-struct Problem {
-    x: DeviceTensor<f32>,
-    dt: DeviceTensor<f32>,
-    a: DeviceTensor<f32>,
-    b: DeviceTensor<f32>,
-    c: DeviceTensor<f32>,
-    d: Option<DeviceTensor<f32>>,
-    initial_states: Option<DeviceTensor<f32>>,
-}
+type Problem = Resident<f32, f32>;
 
 fn tensor(shape: &[usize], values: &[f32]) -> DeviceTensor<f32> {
     DeviceTensor::from_slice(&Device::cpu(), shape, values).unwrap()
 }
 
-impl Problem {
-    fn of(case: &Case) -> Problem {
-        let Shape { batch, tokens, groups, heads, head_dim, state } = case.shape;
-        let d = case.d.as_ref().map(|d| match d {
-            Skip::PerHead(d) => tensor(&[heads], d),
-            Skip::PerDim(d) => tensor(&[heads, head_dim], d),
-        });
-        let states = case.initial_states.as_ref();
-        Problem {
-            x: tensor(&[batch, tokens, heads, head_dim], &case.x),
-            dt: tensor(&[batch, tokens, heads], &case.dt),
-            a: tensor(&[heads], &case.a),
-            b: tensor(&[batch, tokens, groups, state], &case.b),
-            c: tensor(&[batch, tokens, groups, state], &case.c),
-            d,
-            initial_states: states.map(|states| tensor(&[batch, heads, head_dim, state], states)),
-        }
-    }
+fn on_cpu(case: &Case) -> Problem {
+    Resident::new(&Device::cpu(), case).unwrap()
+}
 
-    /// y and the final states.
-    fn run(&self, chunk: usize) -> (Vec<f32>, Vec<f32>) {
-        let inputs = Inputs {
-            x: &self.x,
-            dt: &self.dt,
-            a: &self.a,
-            b: &self.b,
-            c: &self.c,
-            d: self.d.as_ref(),
-            initial_states: self.initial_states.as_ref(),
-        };
-        let out = mamba2::forward(&inputs, &Options { chunk: Some(chunk), ..Options::default() }).unwrap();
-        (out.y.to_vec().unwrap(), out.final_states.to_vec().unwrap())
-    }
+fn options(chunk: usize) -> Options {
+    Options { chunk: Some(chunk), ..Options::default() }
+}
+
+/// y and the final states.
+fn run(problem: &Problem, chunk: usize) -> (Vec<f32>, Vec<f32>) {
+    let out = problem.forward(&options(chunk)).unwrap();
+    (out.y, out.final_states)
 }
 
 fn shape(batch: usize, tokens: usize, heads: usize, head_dim: usize, state: usize, groups: usize) -> Shape {
@@ -81,7 +52,7 @@ fn plain(shape: Shape, a: f32, dt: f32, x: f32) -> Case {
 /// Runs `case` in f32 and compares with float64.
 #[track_caller]
 fn matches_reference(case: &Case, chunk: usize) {
-    let (y, states) = Problem::of(case).run(chunk);
+    let (y, states) = run(&on_cpu(case), chunk);
     let expected = reference::forward(&case.reference_inputs()).unwrap();
     let limits = tolerance::forward(Dtype::F32, None);
     let (y, state) = (relative_l2(&y, &expected.y), relative_l2(&states, &expected.final_states));
@@ -117,27 +88,12 @@ fn sizes_that_are_not_powers_of_two_match_float64() {
 #[test]
 fn bf16_is_within_its_limit() {
     let case = inputs::generate(shape(2, 150, 4, 64, 64, 2), Dtype::BF16, 7);
-    let Shape { batch, tokens, groups, heads, head_dim, state } = case.shape;
-    let narrow = |shape: &[usize], values: &[f32]| {
-        let values: Vec<bf16> = values.iter().map(|&v| bf16::from_f32(v)).collect();
-        DeviceTensor::from_slice(&Device::cpu(), shape, &values).unwrap()
-    };
-    let wide = Problem::of(&case);
-    let inputs = Inputs {
-        x: &narrow(&[batch, tokens, heads, head_dim], &case.x),
-        dt: &wide.dt,
-        a: &wide.a,
-        b: &narrow(&[batch, tokens, groups, state], &case.b),
-        c: &narrow(&[batch, tokens, groups, state], &case.c),
-        d: wide.d.as_ref(),
-        initial_states: None,
-    };
     let limits = tolerance::forward(Dtype::BF16, None);
     let expected = reference::forward(&case.reference_inputs()).unwrap();
     for chunk in [Some(64), Some(128), None] {
-        let out = mamba2::forward(&inputs, &Options { chunk, ..Options::default() }).unwrap();
-        let y = relative_l2(&out.y.to_vec().unwrap(), &expected.y);
-        let state = relative_l2(&out.final_states.to_vec().unwrap(), &expected.final_states);
+        let out = resident::run(&Device::cpu(), &case, &Options { chunk, ..Options::default() }).unwrap();
+        let y = relative_l2(&out.y, &expected.y);
+        let state = relative_l2(&out.final_states, &expected.final_states);
         assert!(y <= limits.y && state <= limits.state, "chunk {chunk:?}: y {y:e}, state {state:e}");
     }
 }
@@ -150,12 +106,12 @@ fn rows_past_the_end_are_never_read() {
     for (values, width) in [(&mut case.x, 16), (&mut case.dt, 1), (&mut case.b, 16), (&mut case.c, 16)] {
         values[size.tokens * width..].fill(f32::NAN);
     }
-    let mut problem = Problem::of(&case);
-    problem.x = problem.x.slice(1, 0..65).unwrap();
-    problem.dt = problem.dt.slice(1, 0..65).unwrap();
-    problem.b = problem.b.slice(1, 0..65).unwrap();
-    problem.c = problem.c.slice(1, 0..65).unwrap();
-    let (y, states) = problem.run(64);
+    let mut changed = on_cpu(&case);
+    changed.x = changed.x.slice(1, 0..65).unwrap();
+    changed.dt = changed.dt.slice(1, 0..65).unwrap();
+    changed.b = changed.b.slice(1, 0..65).unwrap();
+    changed.c = changed.c.slice(1, 0..65).unwrap();
+    let (y, states) = run(&changed, 64);
     assert_eq!(y.len(), size.x_len());
     y.iter().for_each(|&y| near(y, 32.0));
     states.iter().for_each(|&s| near(s, 2.0));
@@ -166,7 +122,7 @@ fn a_decay_beyond_the_range_of_exp_leaves_its_neighbours_alone() {
     let mut case = plain(shape(1, 2, 1, 16, 16, 1), -1.0, 0.0, 0.0);
     case.dt = vec![100.0, 0.1];
     case.x[..16].fill(1.0);
-    let (y, _) = Problem::of(&case).run(64);
+    let (y, _) = run(&on_cpu(&case), 64);
     near(y[0], 1600.0);
     near(y[16], 1447.74);
 }
@@ -178,7 +134,7 @@ fn a_strong_uneven_decay_stays_finite_and_bounded() {
         for i in (0..256).step_by(3) {
             case.dt[i] = ((13 * i) % 509) as f32 / 509.0;
         }
-        let (y, states) = Problem::of(&case).run(256);
+        let (y, states) = run(&on_cpu(&case), 256);
         assert!(y.iter().all(|y| y.abs() <= 16.01), "a {a}");
         assert!(states.iter().all(|s| s.is_finite()), "a {a}");
     }
@@ -191,7 +147,7 @@ fn heads_of_a_group_stand_beside_each_other() {
         for (group, b) in case.b.chunks_mut(16).enumerate() {
             b.fill((group + 1) as f32);
         }
-        let (y, _) = Problem::of(&case).run(64);
+        let (y, _) = run(&on_cpu(&case), 64);
         for (head, y) in y.chunks(16).enumerate() {
             near(y[0], 16.0 * (1 + head / (heads / groups)) as f32);
         }
@@ -201,8 +157,8 @@ fn heads_of_a_group_stand_beside_each_other() {
 #[test]
 fn a_pass_in_pieces_equals_one_pass() {
     let case = inputs::generate(shape(1, 256, 2, 64, 64, 1), Dtype::F32, 9);
-    let whole = Problem::of(&case);
-    let (expected_y, expected_states) = whole.run(64);
+    let whole = on_cpu(&case);
+    let (expected_y, expected_states) = run(&whole, 64);
     for pieces in [&[64, 64, 64, 64][..], &[37, 63, 156], &[255, 1]] {
         let mut states = None;
         let (mut y, mut start) = (Vec::new(), 0);
@@ -212,13 +168,12 @@ fn a_pass_in_pieces_equals_one_pass() {
             let piece = Problem {
                 x: part(&whole.x),
                 dt: part(&whole.dt),
-                a: whole.a.slice(0, 0..2).unwrap(),
                 b: part(&whole.b),
                 c: part(&whole.c),
-                d: whole.d.as_ref().map(|d| d.slice(0, 0..2).unwrap()),
                 initial_states: states.as_deref().map(|states: &[f32]| tensor(&[1, 2, 64, 64], states)),
+                ..on_cpu(&case)
             };
-            let (piece_y, piece_states) = piece.run(64);
+            let (piece_y, piece_states) = run(&piece, 64);
             y.extend(piece_y);
             states = Some(piece_states);
             start += length;
@@ -242,37 +197,37 @@ fn slices_of_one_fused_row_are_taken_as_they_are() {
     let fused = tensor(&[1, 70, 97], &rows);
     let view = |shape: &[usize], strides: &[i64], offset| fused.with_strides(shape, strides, offset).unwrap();
     let strides = [70 * 97, 97, 16, 1];
-    let contiguous = Problem::of(&case);
+    let contiguous = on_cpu(&case);
     let views = Problem {
         x: view(&[1, 70, 1, 64], &[70 * 97, 97, 64, 1], 0),
         b: view(&[1, 70, 1, 16], &strides, 64),
         c: view(&[1, 70, 1, 16], &strides, 80),
         dt: view(&[1, 70, 1], &[70 * 97, 97, 1], 96),
-        ..Problem::of(&case)
+        ..on_cpu(&case)
     };
-    assert_eq!(views.run(64), contiguous.run(64));
+    assert_eq!(run(&views, 64), run(&contiguous, 64));
 }
 
 #[test]
 fn strides_of_a_dimension_of_one_mean_nothing() {
     let case = inputs::generate(shape(1, 1, 2, 16, 16, 1), Dtype::F32, 12);
-    let expected = Problem::of(&case).run(64);
+    let expected = run(&on_cpu(&case), 64);
     for stride in [0, 1, 1_000_000_000] {
-        let base = Problem::of(&case);
+        let base = on_cpu(&case);
         let views = Problem {
             x: base.x.with_strides(&[1, 1, 2, 16], &[stride, stride, 16, 1], 0).unwrap(),
             dt: base.dt.with_strides(&[1, 1, 2], &[stride, stride, 1], 0).unwrap(),
             b: base.b.with_strides(&[1, 1, 1, 16], &[stride, stride, stride, 1], 0).unwrap(),
             ..base
         };
-        assert_eq!(views.run(64), expected, "stride {stride}");
+        assert_eq!(run(&views, 64), expected, "stride {stride}");
     }
 }
 
 #[test]
 fn equal_rows_of_a_transposed_batch_give_equal_results() {
     let one = inputs::generate(shape(1, 50, 2, 16, 16, 1), Dtype::F32, 13);
-    let expected = Problem::of(&one).run(64);
+    let expected = run(&on_cpu(&one), 64);
     // Stored as [tokens, batch, ...] and seen as [batch, tokens, ...].
     let repeat = |values: &[f32], shape: &[usize]| {
         let width = values.len() / 50;
@@ -285,9 +240,9 @@ fn equal_rows_of_a_transposed_batch_give_equal_results() {
         dt: repeat(&one.dt, &[2]),
         b: repeat(&one.b, &[1, 16]),
         c: repeat(&one.c, &[1, 16]),
-        ..Problem::of(&one)
+        ..on_cpu(&one)
     };
-    let (y, states) = three.run(64);
+    let (y, states) = run(&three, 64);
     for row in y.chunks(expected.0.len()) {
         assert_eq!(row, expected.0);
     }
@@ -299,42 +254,42 @@ fn equal_rows_of_a_transposed_batch_give_equal_results() {
 #[test]
 fn broadcast_dt_equals_its_copy() {
     let case = plain(shape(2, 40, 3, 16, 16, 1), -0.3, 0.25, 1.0);
-    let base = Problem::of(&case);
-    let expected = base.run(64);
+    let base = on_cpu(&case);
+    let expected = run(&base, 64);
     let dt = tensor(&[1, 1, 1], &[0.25]).broadcast_to(&[2, 40, 3]).unwrap();
     let a = tensor(&[1], &[-0.3]).broadcast_to(&[3]).unwrap();
-    assert_eq!(Problem { dt, a, ..base }.run(64), expected);
+    assert_eq!(run(&Problem { dt, a, ..base }, 64), expected);
 }
 
 #[test]
 fn the_future_does_not_change_the_past() {
     let case = inputs::generate(shape(1, 128, 1, 64, 256, 1), Dtype::F32, 14);
-    let whole = Problem::of(&case);
+    let whole = on_cpu(&case);
     let start = |tensor: &DeviceTensor<f32>| tensor.slice(1, 0..10).unwrap();
-    let (long, _) = whole.run(64);
+    let (long, _) = run(&whole, 64);
     let short = Problem {
         x: start(&whole.x),
         dt: start(&whole.dt),
         b: start(&whole.b),
         c: start(&whole.c),
-        ..Problem::of(&case)
+        ..on_cpu(&case)
     };
-    assert!(relative_l2(&short.run(64).0, &long[..10 * 64]) < 1e-6);
+    assert!(relative_l2(&run(&short, 64).0, &long[..10 * 64]) < 1e-6);
 }
 
 #[test]
 fn the_result_does_not_depend_on_the_thread_count() {
     let case = inputs::generate(shape(2, 100, 4, 64, 64, 2), Dtype::F32, 15);
-    let problem = Problem::of(&case);
+    let problem = on_cpu(&case);
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let one = pool(1).install(|| problem.run(64));
-    assert_eq!(pool(16).install(|| problem.run(64)), one);
+    let one = pool(1).install(|| run(&problem, 64));
+    assert_eq!(pool(16).install(|| run(&problem, 64)), one);
 }
 
 #[test]
 fn a_long_tail_is_computed() {
     let case = inputs::generate(shape(1, 65537, 1, 16, 16, 1), Dtype::F32, 16);
-    let (y, _) = Problem::of(&case).run(256);
+    let (y, _) = run(&on_cpu(&case), 256);
     let expected = reference::forward(&case.reference_inputs()).unwrap();
     let tail = 65536 * 16 - 64;
     assert!(relative_l2(&y[tail..], &expected.y[tail..]) <= tolerance::F32_EXACT);
@@ -343,16 +298,16 @@ fn a_long_tail_is_computed() {
 #[test]
 fn no_tokens_and_no_batch_do_nothing() {
     let mut case = plain(shape(1, 0, 2, 16, 16, 1), -1.0, 1.0, 1.0);
-    assert_eq!(Problem::of(&case).run(64), (vec![], vec![0.0; 512]));
+    assert_eq!(run(&on_cpu(&case), 64), (vec![], vec![0.0; 512]));
     case.initial_states = Some(vec![3.0; 512]);
-    assert_eq!(Problem::of(&case).run(64), (vec![], vec![3.0; 512]));
+    assert_eq!(run(&on_cpu(&case), 64), (vec![], vec![3.0; 512]));
     let none = plain(shape(0, 5, 2, 16, 16, 1), -1.0, 1.0, 1.0);
-    assert_eq!(Problem::of(&none).run(64), (vec![], vec![]));
+    assert_eq!(run(&on_cpu(&none), 64), (vec![], vec![]));
 }
 
 #[test]
 fn a_positive_decay_acts_as_none() {
-    let (y, _) = Problem::of(&plain(shape(1, 70, 1, 16, 16, 1), 0.5, 1.0, 1.0)).run(64);
+    let (y, _) = run(&on_cpu(&plain(shape(1, 70, 1, 16, 16, 1), 0.5, 1.0, 1.0)), 64);
     for (token, y) in y.chunks(16).enumerate() {
         near(y[0], 16.0 * (token + 1) as f32);
     }
@@ -362,7 +317,7 @@ fn a_positive_decay_acts_as_none() {
 fn nan_spreads_to_later_tokens_only() {
     let mut case = plain(shape(1, 130, 1, 16, 16, 1), -1.0, 1.0, 1.0);
     case.dt[70] = f32::NAN;
-    let (y, states) = Problem::of(&case).run(64);
+    let (y, states) = run(&on_cpu(&case), 64);
     assert!(y[..64 * 16].iter().all(|y| y.is_finite()), "chunks before it");
     assert!(y[70 * 16..].iter().all(|y| y.is_nan()));
     assert!(states.iter().all(|s| s.is_nan()));
@@ -388,7 +343,7 @@ fn nan_and_infinity_reach_what_the_recurrence_says() {
             change(&mut case);
             let expected = reference::forward(&case.reference_inputs()).unwrap();
             for chunk in [16, 64, 128] {
-                let (y, states) = Problem::of(&case).run(chunk);
+                let (y, states) = run(&on_cpu(&case), chunk);
                 let found = y.iter().chain(&states);
                 for (at, (found, right)) in
                     found.zip(expected.y.iter().chain(&expected.final_states)).enumerate()
@@ -417,7 +372,7 @@ fn strong_decays_do_not_blur_the_tokens_after_them() {
         case.dt[0] = 10.0;
         let expected = reference::forward(&case.reference_inputs()).unwrap();
         for chunk in [16, 64, 256] {
-            let (y, states) = Problem::of(&case).run(chunk);
+            let (y, states) = run(&on_cpu(&case), chunk);
             // The sums reach 200 log2(e) * 86 tokens, where f32 has steps of 2^-9.
             for (found, right) in y.iter().zip(&expected.y).chain(states.iter().zip(&expected.final_states)) {
                 assert!(
@@ -433,18 +388,9 @@ fn strong_decays_do_not_blur_the_tokens_after_them() {
 fn inputs_that_do_not_fit_together_are_errors() {
     let case = inputs::generate(shape(1, 8, 4, 16, 16, 2), Dtype::F32, 0);
     let error = |change: fn(&mut Problem)| {
-        let mut problem = Problem::of(&case);
-        change(&mut problem);
-        let inputs = Inputs {
-            x: &problem.x,
-            dt: &problem.dt,
-            a: &problem.a,
-            b: &problem.b,
-            c: &problem.c,
-            d: problem.d.as_ref(),
-            initial_states: problem.initial_states.as_ref(),
-        };
-        mamba2::forward(&inputs, &Options::default()).err().map(|error| error.to_string())
+        let mut changed = on_cpu(&case);
+        change(&mut changed);
+        mamba2::forward(&changed.inputs(), &Options::default()).err().map(|error| error.to_string())
     };
     assert_eq!(error(|_| ()), None);
     let uneven = error(|problem| {

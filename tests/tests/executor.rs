@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use half::{bf16, f16};
-use mamba2::case::{Case, Dtype, Skip};
+use mamba2::case::{Case, Dtype};
 use mamba2::problem::Shape;
 use mamba2::tolerance::{self, relative_l2};
-use mamba2::{Inputs, Options, Value, inputs};
+use mamba2::{Options, inputs, resident};
 use tile_runtime::prelude::*;
 use tile_runtime::testing::{Tolerance, compare_on};
 use tile_runtime::{DeviceKind, ExecutorOptions};
@@ -226,46 +226,16 @@ const SMALL: Shape = Shape { tokens: 144, batch: 1, ..SEED };
 /// For f32, whose products are FMAs, one head, as only the kernel of the states has a snapshot.
 const ONE_HEAD: Shape = Shape { heads: 1, ..SMALL };
 
-fn forward<T: Value>(device: &Device, case: &Case, of: fn(f32) -> T) -> (Vec<T>, Vec<f32>) {
-    let Shape { batch, tokens, groups, heads, head_dim, state } = case.shape;
-    let floats = |shape: &[usize], values: &[f32]| {
-        DeviceTensor::from_slice(device, shape, values).expect("values of the shape")
-    };
-    let values = |shape: &[usize], values: &[f32]| {
-        let values: Vec<T> = values.iter().map(|&x| of(x)).collect();
-        DeviceTensor::from_slice(device, shape, &values).expect("values of the shape")
-    };
-    let d = match &case.d {
-        Some(Skip::PerHead(d)) => Some(floats(&[heads], d)),
-        _ => None,
-    };
-    let inputs = Inputs {
-        x: &values(&[batch, tokens, heads, head_dim], &case.x),
-        dt: &floats(&[batch, tokens, heads], &case.dt),
-        a: &floats(&[heads], &case.a),
-        b: &values(&[batch, tokens, groups, state], &case.b),
-        c: &values(&[batch, tokens, groups, state], &case.c),
-        d: d.as_ref(),
-        initial_states: None,
-    };
-    let out = mamba2::forward(&inputs, &Options { chunk: case.chunk, ..Options::default() })
-        .unwrap_or_else(|error| panic!("{device}: {error}"));
-    (out.y.to_vec().expect("y"), out.final_states.to_vec().expect("states"))
-}
-
 /// Runs the forward pass on the CPU and on an executor, and compares.
-fn forward_runs<T: Value + Into<f64>>(
-    executor: &Device,
-    shape: Shape,
-    chunk: Option<usize>,
-    seed: u64,
-    of: fn(f32) -> T,
-    dtype: Dtype,
-) {
+fn forward_runs(executor: &Device, shape: Shape, chunk: Option<usize>, seed: u64, dtype: Dtype) {
     let case = Case { chunk, ..inputs::generate(shape, dtype, seed) };
-    let (found, expected) = (forward(executor, &case, of), forward(&Device::cpu(), &case, of));
+    let run = |device: &Device| {
+        resident::run(device, &case, &Options::default()).unwrap_or_else(|error| panic!("{device}: {error}"))
+    };
+    let (found, expected) = (run(executor), run(&Device::cpu()));
     let limits = tolerance::forward(dtype, None);
-    let (y, state) = (relative_l2(&found.0, &expected.0), relative_l2(&found.1, &expected.1));
+    let y = relative_l2(&found.y, &expected.y);
+    let state = relative_l2(&found.final_states, &expected.final_states);
     println!("{dtype}, {shape:?}, {chunk:?} on {executor}: y {y:e}, state {state:e}");
     assert!(
         y <= limits.y && state <= limits.state,
@@ -285,7 +255,7 @@ fn show(ran: &Ran, kernels: &[&str], target: &Target, shape: Shape, dtype: Dtype
 fn mamba2_in_bf16(ran: &Ran) -> Result<()> {
     for target in &TARGETS {
         show(ran, &mamba2::KERNELS, target, SMALL, Dtype::BF16);
-        forward_runs(&executor(target, SEEDS), SMALL, None, 1, bf16::from_f32, Dtype::BF16);
+        forward_runs(&executor(target, SEEDS), SMALL, None, 1, Dtype::BF16);
     }
     Ok(())
 }
@@ -293,7 +263,7 @@ fn mamba2_in_bf16(ran: &Ran) -> Result<()> {
 fn mamba2_in_f32(ran: &Ran) -> Result<()> {
     for target in &TARGETS {
         show(ran, &["fwd_pass_state"], target, ONE_HEAD, Dtype::F32);
-        forward_runs(&executor(target, SEEDS), ONE_HEAD, None, 1, |x| x, Dtype::F32);
+        forward_runs(&executor(target, SEEDS), ONE_HEAD, None, 1, Dtype::F32);
     }
     Ok(())
 }
@@ -312,20 +282,20 @@ const SIZES: [([usize; 5], Option<usize>); 10] = [
     ([100, 2, 1, 50, 20], Some(64)),
 ];
 
-fn sizes_run<T: Value + Into<f64>>(dtype: Dtype, of: fn(f32) -> T) {
+fn sizes_run(dtype: Dtype) {
     let executor = executor(&Target::SM_90A, 2);
     for (seed, ([tokens, heads, groups, head_dim, state], chunk)) in (0..).zip(SIZES) {
         let shape = Shape { batch: 1, tokens, groups, heads, head_dim, state };
-        forward_runs(&executor, shape, chunk, seed, of, dtype);
+        forward_runs(&executor, shape, chunk, seed, dtype);
     }
 }
 
 #[test]
 fn mamba2_of_many_sizes_runs_on_hopper_in_bf16() {
-    sizes_run(Dtype::BF16, bf16::from_f32);
+    sizes_run(Dtype::BF16);
 }
 
 #[test]
 fn mamba2_of_many_sizes_runs_on_hopper_in_f16() {
-    sizes_run(Dtype::F16, f16::from_f32);
+    sizes_run(Dtype::F16);
 }

@@ -4,11 +4,11 @@ use mamba2::{
     case::Case,
     golden::Errors,
     reference::{self, HeadOutputs},
+    resident::HostOutputs,
     tolerance::ErrorSum,
 };
 
 use super::Result;
-use crate::engine::Output;
 
 /// The reference for the first and last head of the first and last batch element, over all tokens.
 pub(crate) fn reference_heads(case: &Case) -> Result<Vec<HeadOutputs>> {
@@ -16,7 +16,7 @@ pub(crate) fn reference_heads(case: &Case) -> Result<Vec<HeadOutputs>> {
 }
 
 /// Relative L2 errors of `output` over the heads in `expected`.
-pub(crate) fn errors(case: &Case, expected: &[HeadOutputs], output: &Output) -> Errors {
+pub(crate) fn errors(case: &Case, expected: &[HeadOutputs], output: &HostOutputs) -> Errors {
     let shape = case.shape;
     if output.y.len() != shape.x_len() || output.final_states.len() != shape.state_len() {
         return Errors { y: f64::INFINITY, state: f64::INFINITY };
@@ -50,16 +50,20 @@ mod tests {
         let case = inputs::generate(shape, Dtype::F32, 1);
         let whole = reference::forward(&case.reference_inputs()).unwrap();
         let as_f32 = |values: &[f64]| values.iter().map(|&v| v as f32).collect::<Vec<_>>();
-        let right = Output { y: as_f32(&whole.y), final_states: as_f32(&whole.final_states) };
+        let right = HostOutputs {
+            y: as_f32(&whole.y),
+            final_states: as_f32(&whole.final_states),
+            sequence_states: None,
+        };
         let expected = reference_heads(&case).unwrap();
         let found = errors(&case, &expected, &right);
         assert!(found.y < 1e-6 && found.state < 1e-6, "{found:?}");
         let mut y = right.y.clone();
         *y.last_mut().unwrap() += 1.0;
-        assert!(errors(&case, &expected, &Output { y, ..right.clone() }).y > 1e-3);
+        assert!(errors(&case, &expected, &HostOutputs { y, ..right.clone() }).y > 1e-3);
         let mut final_states = right.final_states.clone();
         final_states[0] = f32::NAN;
-        assert!(errors(&case, &expected, &Output { final_states, ..right.clone() }).state.is_nan());
-        assert!(errors(&case, &expected, &Output { y: Vec::new(), ..right }).y.is_infinite());
+        assert!(errors(&case, &expected, &HostOutputs { final_states, ..right.clone() }).state.is_nan());
+        assert!(errors(&case, &expected, &HostOutputs { y: Vec::new(), ..right }).y.is_infinite());
     }
 }

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use mamba2::golden::{self, Golden};
+use mamba2::{
+    golden::{self, Golden},
+    resident::HostOutputs,
+};
 
 use super::{Result, text};
-use crate::engine::{Engine, Output};
+use crate::engine::Engine;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -26,7 +29,6 @@ enum Verdict {
     Pass(String),
     Fail(String),
     Error(String),
-    Unsupported(String),
 }
 
 /// Runs all files, whatever comes of one. False unless all pass.
@@ -41,7 +43,6 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             Verdict::Pass(detail) => ("pass", detail),
             Verdict::Fail(detail) => ("FAIL", detail),
             Verdict::Error(detail) => ("ERROR", detail),
-            Verdict::Unsupported(detail) => ("UNSUPPORTED", detail),
         };
         println!("{:width$}  {word}  {detail}", name(path));
         passed += usize::from(matches!(verdict, Verdict::Pass(_)));
@@ -59,10 +60,6 @@ fn check(engine: &Engine, path: &Path, chunk: Option<usize>) -> Verdict {
         Ok(golden) => golden,
         Err(error) => return Verdict::Error(error.to_string()),
     };
-    let missing = Engine::missing(&golden.case);
-    if !missing.is_empty() {
-        return Verdict::Unsupported(format!("needs {}: not available yet", text::list(&missing)));
-    }
     let output = engine.load(&golden.case, chunk.or(golden.case.chunk)).and_then(|loaded| loaded.run());
     match output {
         Ok(output) => judge(&golden, &output),
@@ -70,9 +67,9 @@ fn check(engine: &Engine, path: &Path, chunk: Option<usize>) -> Verdict {
     }
 }
 
-fn judge(golden: &Golden, output: &Output) -> Verdict {
+fn judge(golden: &Golden, output: &HostOutputs) -> Verdict {
     let limits = golden.limits();
-    let errors = golden.errors(&output.y, &output.final_states, None);
+    let errors = golden.errors(&output.y, &output.final_states, output.sequence_states.as_deref());
     let detail = text::errors(&errors, &limits);
     if errors.within(&limits) { Verdict::Pass(detail) } else { Verdict::Fail(detail) }
 }
@@ -85,13 +82,17 @@ mod tests {
     fn judging_compares_with_the_file() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/golden/tail.safetensors");
         let golden = golden::read(&path).unwrap();
-        let right = Output { y: golden.y.clone(), final_states: golden.final_states.clone() };
+        let right = HostOutputs {
+            y: golden.y.clone(),
+            final_states: golden.final_states.clone(),
+            sequence_states: None,
+        };
         assert_eq!(
             judge(&golden, &right),
             Verdict::Pass("y 0.00e0 (limit 2.40e-3), state 0.00e0 (limit 2.20e-3)".into())
         );
         let mut y = golden.y.clone();
         y.rotate_left(1);
-        assert!(matches!(judge(&golden, &Output { y, ..right }), Verdict::Fail(_)));
+        assert!(matches!(judge(&golden, &HostOutputs { y, ..right }), Verdict::Fail(_)));
     }
 }

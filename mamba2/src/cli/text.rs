@@ -20,16 +20,6 @@ pub(crate) fn errors(errors: &Errors, limits: &Limits) -> String {
     format!("{}, {}", one("y", errors.y, limits.y), one("state", errors.state, limits.state))
 }
 
-/// A list in words: "a, b and c".
-pub(crate) fn list(items: &[impl ToString]) -> String {
-    let items: Vec<String> = items.iter().map(ToString::to_string).collect();
-    match items.as_slice() {
-        [] => String::new(),
-        [one] => one.clone(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,7 +29,5 @@ mod tests {
         assert_eq!(time(Duration::from_nanos(12_340)), "12.3 us");
         assert_eq!(time(Duration::from_micros(12_340)), "12.34 ms");
         assert_eq!(time(Duration::from_millis(12_340)), "12.34 s");
-        assert_eq!(list(&["z", "D"]), "z and D");
-        assert_eq!(list(&["z", "D", "seq_idx"]), "z, D and seq_idx");
     }
 }

@@ -1,4 +1,4 @@
-//! The three kernels of the forward pass, one file each, with their mathematics.
+//! The three kernels of the forward pass and that of the decode step, one file each, with their mathematics.
 //!
 //! Notation: for one batch element and head, `x_t` `[head_dim]`, `B_t`, `C_t` `[state]`, `dt_t` and `A` scalars. The
 //! recurrence is
@@ -22,7 +22,10 @@
 mod chunk_cumsum;
 mod compute_out;
 mod fwd_pass_state;
+mod step;
+mod step_size;
 
 pub use chunk_cumsum::chunk_cumsum;
 pub use compute_out::compute_out;
 pub use fwd_pass_state::fwd_pass_state;
+pub use step::step;
