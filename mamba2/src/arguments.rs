@@ -61,7 +61,7 @@ impl<'a, T, Dt> Inputs<'a, T, Dt> {
     ///
     /// | argument | shape | meaning |
     /// |---|---|---|
-    /// | `x` | `[batch, tokens, heads, head_dim]` | a value that is not finite may spread to its channel's earlier tokens too, of the same block of up to 64 |
+    /// | `x` | `[batch, tokens, heads, head_dim]` | the input |
     /// | `dt` | `[batch, tokens, heads]` | step sizes; negative ones count as 0 unless [`dt_limit`](Self::dt_limit) says otherwise |
     /// | `a` | `[heads]`, negative | the decay of each head; where `a dt` is positive it counts as 0 |
     /// | `b`, `c` | `[batch, tokens, groups, state]` | heads must be a multiple of groups; head h reads group h / (heads / groups) |

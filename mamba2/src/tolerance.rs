@@ -60,6 +60,10 @@ pub const STEP_F32: f64 = 1e-5;
 /// computed elsewhere may differ in the last bit.
 pub const STORED_REFERENCE: f64 = 1e-5;
 
+/// One element in f32 against float64, relative to 1 + its size, where only finiteness is in question: sums of some hundred
+/// terms of size 1 to 6 stay far below.
+pub const F32_ELEMENT: f64 = 1e-3;
+
 /// The limits of a whole forward pass in `dtype`. `peer` gives the errors of an independent implementation, where known.
 pub fn forward(dtype: Dtype, peer: Option<PeerErrors>) -> Limits {
     let (floor, alone) = match dtype {

@@ -2,7 +2,7 @@
 
 use mamba2::{
     Options,
-    case::{Case, Dtype, Skip},
+    case::{Case, Dtype},
     inputs,
     problem::Shape,
     reference,
@@ -321,44 +321,6 @@ fn nan_spreads_to_later_tokens_only() {
     assert!(y[..64 * 16].iter().all(|y| y.is_finite()), "chunks before it");
     assert!(y[70 * 16..].iter().all(|y| y.is_nan()));
     assert!(states.iter().all(|s| s.is_nan()));
-}
-
-/// Inputs that are not finite reach the outputs and states that the recurrence says, at every position of a chunk.
-#[test]
-fn nan_and_infinity_reach_what_the_recurrence_says() {
-    let size = shape(1, 70, 4, 5, 6, 2);
-    let states: Vec<f32> = (0..size.state_len()).map(|i| (i % 13) as f32 - 6.0).collect();
-    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        let changes: [&dyn Fn(&mut Case); 6] = [
-            &|case| case.dt[37 * 4 + 2] = value,
-            &|case| case.a[2] = f32::NAN,
-            &|case| case.b[(37 * 2 + 1) * 6 + 3] = value,
-            &|case| case.c[(37 * 2 + 1) * 6 + 3] = value,
-            &|case| case.d = Some(Skip::PerHead(vec![1.0, 2.0, value, 4.0])),
-            &|case| case.initial_states.as_mut().unwrap()[(2 * 5 + 1) * 6 + 3] = value,
-        ];
-        for (i, change) in changes.iter().enumerate() {
-            let mut case = inputs::generate(size, Dtype::F32, 3);
-            case.initial_states = Some(states.clone());
-            change(&mut case);
-            let expected = reference::forward(&case.reference_inputs()).unwrap();
-            for chunk in [16, 64, 128] {
-                let (y, states) = run(&on_cpu(&case), chunk);
-                let found = y.iter().chain(&states);
-                for (at, (found, right)) in
-                    found.zip(expected.y.iter().chain(&expected.final_states)).enumerate()
-                {
-                    let agree = found.is_finite() == right.is_finite()
-                        && (!right.is_finite()
-                            || (f64::from(*found) - right).abs() <= 1e-3 * (1.0 + right.abs()));
-                    assert!(
-                        agree,
-                        "change {i} to {value}, chunk {chunk}, value {at}: {found}, expected {right}"
-                    );
-                }
-            }
-        }
-    }
 }
 
 /// Decays far beyond what exp holds are 0, and leave the tokens after them as they are.

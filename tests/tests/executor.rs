@@ -268,6 +268,25 @@ fn mamba2_in_f32(ran: &Ran) -> Result<()> {
     Ok(())
 }
 
+/// A block with an x that is not finite is done again by selects, which must agree with the CPU on every schedule.
+#[test]
+fn mamba2_with_nan_runs() {
+    let shape = Shape { batch: 1, tokens: 80, groups: 1, heads: 2, head_dim: 64, state: 64 };
+    let mut case = Case { chunk: Some(64), ..inputs::generate(shape, Dtype::BF16, 1) };
+    case.x[40 * 128 + 3] = f32::NAN;
+    let expected = resident::run(&Device::cpu(), &case, &Options::default()).expect("the CPU");
+    assert_eq!(expected.y.iter().filter(|y| y.is_nan()).count(), 40, "tokens from 40 on, in one channel");
+    for target in &TARGETS {
+        let found = resident::run(&executor(target, SEEDS), &case, &Options::default()).expect("no reports");
+        let finite = |values: &[f32]| values.iter().map(|v| v.is_finite()).collect::<Vec<_>>();
+        assert_eq!(finite(&found.y), finite(&expected.y), "{}", target.name);
+        assert_eq!(finite(&found.final_states), finite(&expected.final_states), "{}", target.name);
+        let numbers = |values: &[f32]| values.iter().copied().filter(|v| v.is_finite()).collect::<Vec<_>>();
+        let y = relative_l2(&numbers(&found.y), &numbers(&expected.y));
+        assert!(y <= tolerance::forward(Dtype::BF16, None).y, "{}: y {y:e}", target.name);
+    }
+}
+
 /// Sizes of the forward pass on Hopper: `[tokens, heads, groups, head_dim, state]` and the chunk, or the default one.
 const SIZES: [([usize; 5], Option<usize>); 10] = [
     ([1, 1, 1, 64, 128], None),

@@ -2,6 +2,7 @@
 
 use tile_runtime::prelude::*;
 
+use super::exact_rows::{Rows, exact_rows};
 use crate::sequences::column;
 
 /// For `block_tokens` rows of one (batch element, chunk, head):
@@ -140,6 +141,12 @@ pub fn compute_out<
     let causal = offset.expand_dims(1) >= offset.expand_dims(0);
     let x_rows = load_x(rows);
     out = mma(where_(causal, weights(rows), 0.0).cast::<T>(), x_rows, out);
+    // 0 times an x that is not finite is NaN: such blocks are done again without products.
+    if !(max_nan(abs(out), ALL).item() <= f32::MAX) {
+        let of = Rows { x, b, c, dt, decay, sequence_of, sequences, initial, chunk_states };
+        let (head, place) = ((batch, head, group), (rows, head_tile));
+        out = exact_rows(of, head, place, chunk, block_tokens, block_head_dim);
+    }
     if let Some(d) = d {
         let x_rows = x_rows.cast::<f32>();
         out = match d_per_channel {

@@ -21,6 +21,7 @@
 
 mod chunk_cumsum;
 mod compute_out;
+mod exact_rows;
 mod fwd_pass_state;
 mod step;
 mod step_size;

@@ -80,7 +80,7 @@ pub(super) struct Channels {
     receive: BTreeMap<usize, Cursor>,
     /// The next stage to be released, and whether one is held back.
     release: BTreeMap<usize, (Cursor, Reg)>,
-    maps: BTreeMap<usize, Reg>,
+    pub(super) maps: BTreeMap<usize, Reg>,
 }
 
 /// Readers of a channel that are no threads.
@@ -94,7 +94,7 @@ struct Asynchronous {
 
 impl LowerCx<'_> {
     fn cursor(&mut self, parity: i64) -> Cursor {
-        self.hoist(|f| Cursor { stage: f.mov_imm(Ty::B32, 0), parity: f.mov_imm(Ty::B32, parity) })
+        self.hoist_state(|f| Cursor { stage: f.mov_imm(Ty::B32, 0), parity: f.mov_imm(Ty::B32, parity) })
     }
 
     /// The address of the "full" or "empty" mbarrier of the stage that a cursor is at.
@@ -275,7 +275,7 @@ impl LowerCx<'_> {
             Some(&known) => known,
             None => {
                 let cursor = self.cursor(0);
-                let held = self.hoist(|f| f.mov_imm(Ty::B32, 0));
+                let held = self.hoist_state(|f| f.mov_imm(Ty::B32, 0));
                 self.channels.release.insert(release.channel, (cursor, held));
                 (cursor, held)
             }

@@ -1,7 +1,7 @@
 //! Control flow: carried values live in fixed registers, updated where control joins.
 
 use super::{LowerCx, class, move_ty};
-use crate::ir::{Elem, OpId, ValueId};
+use crate::ir::{Elem, OpId, RegionId, ValueId};
 use crate::ptx::{Cmp, Label, Operand, Reg, RegClass, Ty};
 
 /// Where terminators go, innermost last.
@@ -170,7 +170,7 @@ impl LowerCx<'_> {
         }
     }
 
-    fn loop_body(&mut self, region: crate::ir::RegionId, jump: LoopJump) {
+    fn loop_body(&mut self, region: RegionId, jump: LoopJump) {
         self.jumps.yields.push(Join { label: jump.next, regs: jump.regs.clone() });
         self.jumps.loops.push(jump);
         self.region(region);
@@ -200,12 +200,20 @@ impl LowerCx<'_> {
         let (other, end) = (self.f.label(), self.f.label());
         self.f.bra_unless(cond, other, true);
         self.jumps.yields.push(Join { label: end, regs: regs.clone() });
-        self.region(op.regions[0]);
+        self.arm(op.regions[0]);
         self.f.place(other);
-        self.region(op.regions[1]);
+        self.arm(op.regions[1]);
         self.jumps.yields.pop();
         self.f.place(end);
         self.bind_regs(&op.results, &regs);
+    }
+
+    /// An arm of an `if`. Inside of a loop its invariants are worth more before the loop.
+    fn arm(&mut self, region: RegionId) {
+        match self.jumps.loops.is_empty() {
+            true => self.with_own_prologue(|cx| cx.region(region)),
+            false => self.region(region),
+        }
     }
 
     pub(crate) fn lower_scope(&mut self, id: OpId) {

@@ -9,7 +9,7 @@ use crate::layout::{Layout, ThreadOffset, blocked};
 use crate::ptx::{Cmp, IntOp, Operand, PredOp, Reg, Ty};
 
 /// Prologue values of global accesses.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Cache {
     /// Byte offset of a thread inside a tile of a tensor.
     thread: BTreeMap<(usize, Vec<ThreadKey>), Operand>,

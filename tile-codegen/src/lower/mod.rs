@@ -38,7 +38,8 @@ pub struct LowerCx<'k> {
     pub shared: &'k SharedPlan,
     /// The function so far, without the prologue.
     pub f: FuncBuilder,
-    prologue: Vec<Line>,
+    /// What runs once before the function, or the role, and then before each arm around that has its own.
+    prologues: Vec<Vec<Line>>,
     values: BTreeMap<ValueId, Vec<Operand>>,
     params: BTreeMap<Slot, u32>,
     loaded: BTreeMap<Slot, Reg>,
@@ -113,7 +114,7 @@ pub fn lower(
         kernel,
         shared,
         f,
-        prologue: Vec::new(),
+        prologues: vec![Vec::new()],
         values: BTreeMap::new(),
         params,
         loaded: BTreeMap::new(),
@@ -134,7 +135,8 @@ pub fn lower(
     cx.bulk_stores = cx.has_bulk_stores();
     cx.scalar_params();
     cx.region(kernel.body);
-    let LowerCx { mut f, mut prologue, .. } = cx;
+    let LowerCx { mut f, prologues, .. } = cx;
+    let mut prologue = prologues.concat();
     let body = std::mem::take(&mut f.kernel_mut().lines);
     prologue.extend(body);
     f.kernel_mut().lines = prologue;
@@ -164,13 +166,38 @@ impl LowerCx<'_> {
         }
     }
 
-    /// Emits instructions that run once, before everything else. They may use only what was hoisted before.
+    /// Emits instructions that run once, before everything else in the innermost prologue. They may use only what was
+    /// hoisted before.
     pub fn hoist<R>(&mut self, emit: impl FnOnce(&mut FuncBuilder) -> R) -> R {
+        let innermost = self.prologues.len() - 1;
+        self.hoist_to(innermost, emit)
+    }
+
+    /// As [`LowerCx::hoist`], before the whole function or role: for registers that change and are read wherever it goes.
+    pub(crate) fn hoist_state<R>(&mut self, emit: impl FnOnce(&mut FuncBuilder) -> R) -> R {
+        self.hoist_to(0, emit)
+    }
+
+    fn hoist_to<R>(&mut self, prologue: usize, emit: impl FnOnce(&mut FuncBuilder) -> R) -> R {
         let mark = self.f.len();
         let result = emit(&mut self.f);
         let tail = self.f.kernel_mut().lines.split_off(mark);
-        self.prologue.extend(tail);
+        self.prologues[prologue].extend(tail);
         result
+    }
+
+    /// Lowers code that may not run, and at most once, with a prologue of its own, so that nothing of it costs time or registers
+    /// elsewhere.
+    fn with_own_prologue(&mut self, lower: impl FnOnce(&mut Self)) {
+        let start = self.f.len();
+        let known =
+            (self.loaded.clone(), self.thread.clone(), self.global.clone(), self.channels.maps.clone());
+        self.prologues.push(Vec::new());
+        lower(self);
+        let own = self.prologues.pop().expect("it was pushed above");
+        let body = self.f.kernel_mut().lines.split_off(start);
+        self.f.kernel_mut().lines.extend(own.into_iter().chain(body));
+        (self.loaded, self.thread, self.global, self.channels.maps) = known;
     }
 
     /// A kernel parameter in a register.

@@ -103,15 +103,15 @@ impl LowerCx<'_> {
     fn with_crew(&mut self, crew: Crew, lower: impl FnOnce(&mut Self)) {
         let start = self.f.len();
         let outer_crew = std::mem::replace(&mut self.crew, crew);
-        let prologue = std::mem::take(&mut self.prologue);
+        let prologues = std::mem::replace(&mut self.prologues, vec![Vec::new()]);
         let loaded = std::mem::take(&mut self.loaded);
         let thread = std::mem::take(&mut self.thread);
         let global = std::mem::take(&mut self.global);
         let channels = std::mem::take(&mut self.channels);
         lower(self);
         let body = self.f.kernel_mut().lines.split_off(start);
-        let own = std::mem::replace(&mut self.prologue, prologue);
-        self.f.kernel_mut().lines.extend(own.into_iter().chain(body));
+        let own = std::mem::replace(&mut self.prologues, prologues);
+        self.f.kernel_mut().lines.extend(own.into_iter().flatten().chain(body));
         (self.crew, self.loaded, self.thread, self.global, self.channels) =
             (outer_crew, loaded, thread, global, channels);
     }

@@ -7,7 +7,7 @@ use crate::layout::ThreadOffset;
 use crate::ptx::{FuncBuilder, IntOp, Operand, Reg, SpecialReg, Ty};
 
 /// Registers that the prologue has computed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct ThreadRegs {
     tid: Option<Reg>,
     block: Option<[Operand; 3]>,
