@@ -52,6 +52,9 @@ fn agrees(case: &Case, what: &str) {
     }
 }
 
+/// A change of one input, and its name.
+type Change<'a> = (&'static str, &'a dyn Fn(&mut Case));
+
 /// The tokens at which an input changes: first and last, and around the edges of chunks and sequences.
 const TOKENS: [usize; 8] = [0, 4, 15, 16, 37, 63, 64, 69];
 
@@ -74,7 +77,7 @@ fn of_dt_b_c_and_z() {
         for packed in PACKED {
             for token in TOKENS {
                 let group = (token * SIZE.groups + 1) * SIZE.state + 3;
-                let changes: [(&str, &dyn Fn(&mut Case)); 4] = [
+                let changes: [Change<'_>; 4] = [
                     ("dt", &|case| case.dt[token * SIZE.heads + HEAD] = value),
                     ("b", &|case| case.b[group] = value),
                     ("c", &|case| case.c[group] = value),
