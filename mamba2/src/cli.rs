@@ -4,6 +4,7 @@ mod accuracy;
 mod bench;
 mod check;
 mod forward;
+mod plot;
 mod product;
 mod shape_args;
 mod show;
@@ -69,6 +70,8 @@ mod tests {
             "mamba2 forward --input in.safetensors --output out.safetensors",
             "mamba2 check a.safetensors b.safetensors --device cpu",
             "mamba2 bench --device cuda --shape seed,t2k --dtype bf16 --json out.json",
+            "mamba2 bench --plot figure.svg",
+            "mamba2 bench --plot figure.png --from old.jsonl --from new.jsonl --peer triton.jsonl",
             "mamba2 show compute_out --target sm_80 --stage ptx",
             "mamba2 show compute_out --target sm_90a --explain",
         ] {
@@ -80,6 +83,10 @@ mod tests {
             "mamba2 forward --input in.safetensors --dtype f16",
             "mamba2 forward --dtype f64",
             "mamba2 check",
+            "mamba2 bench --from lines.jsonl",
+            "mamba2 bench --peer lines.jsonl",
+            "mamba2 bench --plot figure.svg --from lines.jsonl --shape seed",
+            "mamba2 bench --plot figure.svg --from lines.jsonl --json out.jsonl",
             "mamba2 show",
             "mamba2 show compute_out --time --explain",
         ] {

@@ -175,13 +175,29 @@ pub const NAMED: [(&str, Shape); 10] = [
     ("nemotron", shape(1, 8192, 8, 128, 64, 128)),
 ];
 
-/// The named shape `name`.
+/// Further shapes, which only the figure of the benchmark needs: they close the gaps in the sweeps of the `t` and `s` rows.
+const BETWEEN: [(&str, Shape); 5] = [
+    ("t1k", shape(4, 1024, 1, 8, 64, 128)),
+    ("t4k", shape(4, 4096, 1, 8, 64, 128)),
+    ("t32k", shape(4, 32768, 1, 8, 64, 128)),
+    ("s16", shape(4, 16384, 1, 8, 64, 16)),
+    ("s32", shape(4, 16384, 1, 8, 64, 32)),
+];
+
+/// The shapes of the figure: `seed` with 1k to 64k tokens, and with state sizes from 16 to 256.
+pub fn sweep() -> impl Iterator<Item = (&'static str, Shape)> {
+    let of_sweep = |name: &&str| *name == "seed" || name.starts_with(['t', 's']);
+    NAMED.into_iter().chain(BETWEEN).filter(move |(name, _)| of_sweep(name))
+}
+
+/// The named shape `name`: one of [`NAMED`], or of [`sweep`].
 ///
 /// # Errors
 /// Lists the known names when there is none.
 pub fn named(name: &str) -> Result<Shape, ProblemError> {
-    NAMED.iter().find(|(known, _)| *known == name).map(|(_, shape)| *shape).ok_or_else(|| {
-        let known: Vec<&str> = NAMED.iter().map(|(known, _)| *known).collect();
+    let all = || NAMED.into_iter().chain(BETWEEN);
+    all().find(|(known, _)| *known == name).map(|(_, shape)| shape).ok_or_else(|| {
+        let known: Vec<&str> = all().map(|(known, _)| known).collect();
         ProblemError(format!("no shape is called '{name}'; the named shapes are {}", known.join(", ")))
     })
 }
@@ -196,6 +212,22 @@ mod tests {
         let table = [40, 5, 20, 158, 36, 60, 3, 41, 86, 72];
         for ((name, shape), want) in NAMED.iter().zip(table) {
             assert_eq!(shape.floor().us().round() as i64, want, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_sweep_doubles_from_end_to_end() {
+        let seed = named("seed").unwrap();
+        let shapes: Vec<Shape> = sweep().map(|(_, shape)| shape).collect();
+        assert_eq!(shapes.len(), 11);
+        for i in 10..=16 {
+            assert!(shapes.contains(&Shape { tokens: 1 << i, ..seed }), "{i}");
+        }
+        for i in 4..=8 {
+            assert!(shapes.contains(&Shape { state: 1 << i, ..seed }), "{i}");
+        }
+        for (name, shape) in sweep() {
+            assert_eq!(named(name).unwrap(), shape);
         }
     }
 

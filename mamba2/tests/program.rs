@@ -97,3 +97,35 @@ fn devices_that_are_not_there_are_errors() {
         assert!(String::from_utf8_lossy(&out.stderr).starts_with("error: "), "{device}");
     }
 }
+
+#[test]
+fn bench_draws_earlier_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(
+        file("ours.jsonl"),
+        "{\"shape\":\"seed\",\"us\":245.2,\"device\":\"GPU\",\"target\":\"sm_90a\"}\n",
+    )
+    .unwrap();
+    std::fs::write(file("peer.jsonl"), "{\"shape\":\"seed\",\"us\":361.6,\"peer\":\"triton\"}\n").unwrap();
+    for (figure, start) in [("figure.svg", &b"<svg "[..]), ("figure.png", b"\x89PNG\r\n")] {
+        let out = run(&[
+            "bench",
+            "--plot",
+            &file(figure),
+            "--from",
+            &file("ours.jsonl"),
+            "--peer",
+            &file("peer.jsonl"),
+        ]);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        assert!(std::fs::read(file(figure)).unwrap().starts_with(start));
+    }
+    let svg = std::fs::read_to_string(file("figure.svg")).unwrap();
+    for label in ["mamba2, GPU, sm_90a", "triton"] {
+        assert!(svg.lines().any(|line| line == label), "{svg}");
+    }
+    let out = run(&["bench", "--device", "cpu", "--plot", &file("figure.svg")]);
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && text.contains("name some with --shape"), "{text}");
+}

@@ -1,7 +1,7 @@
 //! `mamba2 bench`: times of the named shapes, each checked before it is timed.
 //!
 //! On a GPU: the median of 30 replays of a graph, with 256 MiB written before each so that L2 is cold. On the CPU: the
-//! median of a few runs, beside one f32 product with as many multiply-adds.
+//! median of a few runs, beside one f32 product with as many multiply-adds. `--plot` draws the times, or earlier ones.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -15,7 +15,7 @@ use mamba2::{
 };
 use serde::Serialize;
 
-use super::{Result, accuracy, product::Product, text};
+use super::{Result, accuracy, plot::Figure, product::Product, text};
 use crate::engine::{Engine, Loaded};
 
 /// Runs of which the CPU's time is the median.
@@ -41,6 +41,21 @@ pub(crate) struct Args {
     /// Write the JSON lines to a file instead of below the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the times against sequence length and state size, to .svg or .png; where no shape is named, time the 11 shapes
+    /// of this figure, on a GPU
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    /// JSON lines of an earlier run to draw, instead of timing anything; may be repeated
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "plot",
+        conflicts_with_all = ["device", "shape", "dtype", "chunk", "kernels", "json"]
+    )]
+    from: Vec<PathBuf>,
+    /// JSON lines of a peer's times to draw as well; may be repeated
+    #[arg(long, value_name = "FILE", requires = "plot")]
+    peer: Vec<PathBuf>,
 }
 
 /// What is known of one timed shape; one JSON line.
@@ -71,8 +86,13 @@ struct Row {
 
 /// Times all shapes. False if any result is outside its limits.
 pub(crate) fn run(args: &Args) -> Result<bool> {
+    let figure = args.plot.as_ref().map(|path| Figure::new(path, &args.peer)).transpose()?;
+    if let (Some(figure), false) = (&figure, args.from.is_empty()) {
+        figure.draw_files(&args.from)?;
+        return Ok(true);
+    }
     let engine = Engine::open(&args.device)?;
-    let shapes = shapes(&args.shape, engine.is_gpu())?;
+    let shapes = shapes(&args.shape, engine.is_gpu(), figure.is_some())?;
     let dtype = args.dtype.unwrap_or(if engine.is_gpu() { Dtype::BF16 } else { Dtype::F32 });
     let progress = ProgressBar::new(shapes.len() as u64);
     progress.set_style(ProgressStyle::with_template("[{pos}/{len}] {elapsed} {msg}")?);
@@ -89,16 +109,29 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         lines.push('\n');
     }
     match &args.json {
-        Some(path) => fs::write(path, lines).map_err(|e| format!("{}: {e}", path.display()))?,
+        Some(path) => fs::write(path, &lines).map_err(|e| format!("{}: {e}", path.display()))?,
         None => print!("\n{lines}"),
+    }
+    if let Some(figure) = figure {
+        figure.draw_lines(&lines)?;
     }
     Ok(rows.iter().all(|row| row.passed))
 }
 
 /// The asked-for shapes, or those that suit the device.
-fn shapes(names: &[String], is_gpu: bool) -> Result<Vec<(String, Shape)>> {
+fn shapes(names: &[String], is_gpu: bool, plot: bool) -> Result<Vec<(String, Shape)>> {
     if !names.is_empty() {
         return names.iter().map(|name| Ok((name.clone(), problem::named(name)?))).collect();
+    }
+    if plot && !is_gpu {
+        return Err(
+            "the figure's shapes take a GPU; name some with --shape, or draw earlier JSON lines with \
+                    --from FILE"
+                .into(),
+        );
+    }
+    if plot {
+        return Ok(problem::sweep().map(|(name, shape)| (name.to_owned(), shape)).collect());
     }
     let suits = |name: &str| is_gpu || name == "m130m";
     let known = problem::NAMED.iter().filter(|(name, _)| suits(name));
@@ -245,10 +278,13 @@ mod tests {
 
     #[test]
     fn the_default_shapes_suit_the_device() {
-        assert_eq!(shapes(&[], true).unwrap().len(), 10);
-        let cpu = shapes(&[], false).unwrap();
+        assert_eq!(shapes(&[], true, false).unwrap().len(), 10);
+        let cpu = shapes(&[], false, false).unwrap();
         assert_eq!(cpu.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["m130m"]);
-        assert!(shapes(&["nothing".into()], true).is_err());
+        assert!(shapes(&["nothing".into()], true, false).is_err());
+        assert_eq!(shapes(&[], true, true).unwrap().len(), 11);
+        assert!(shapes(&[], false, true).unwrap_err().to_string().contains("--from FILE"));
+        assert_eq!(shapes(&["t2k".into()], false, true).unwrap().len(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::Result;
 /// Which problem to generate.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ShapeArgs {
-    /// Named shape to start from: seed, t2k, t8k, t64k, s64, s256, m130m, m2.7b, m2.7b-b8, nemotron
+    /// Named shape to start from: seed, t1k to t64k, s16 to s256, m130m, m2.7b, m2.7b-b8, nemotron
     #[arg(long, value_name = "NAME")]
     shape: Option<String>,
     /// Number of independent rows
