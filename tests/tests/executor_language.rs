@@ -24,6 +24,7 @@ groups! {
     products: 1,
     chains: 3,
     control: 1,
+    windows: 1,
 }
 
 macro_rules! hopper {

@@ -8,6 +8,7 @@ mod movement;
 mod products;
 mod reductions;
 mod scans;
+mod windows;
 
 pub use chains::chains;
 pub use control::control;
@@ -17,6 +18,7 @@ pub use movement::movement;
 pub use products::products;
 pub use reductions::reductions;
 pub use scans::scans;
+pub use windows::windows;
 
 use tile_runtime::prelude::*;
 

@@ -8,8 +8,18 @@ use super::strided::{Dims, row_major};
 use super::value::TileValue;
 use crate::ir::Elem;
 use crate::ops::Literal;
+use crate::ops::window::Steps;
 
 type Offsets = SmallVec<[i64; 4]>;
+
+/// Where a tile begins in a tensor.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    /// One number for each axis.
+    pub index: &'a [i64],
+    /// What they count.
+    pub steps: Steps,
+}
 
 /// The part of a tile that lies inside a tensor.
 struct Window {
@@ -25,12 +35,13 @@ struct Window {
 
 impl Window {
     /// `None` if all of the tile lies outside.
-    fn new(tensor: &TensorArg<'_>, index: &[i64], shape: &[usize]) -> Option<Window> {
+    fn new(tensor: &TensorArg<'_>, at: At<'_>, shape: &[usize]) -> Option<Window> {
         let mut window =
             Window { inside: SmallVec::new(), start: tensor.offset, strides: Offsets::new(), run: 0 };
         for (axis, &size) in shape.iter().enumerate() {
+            let stride = at.steps.stride(size) as i128;
             let (extent, size) = (i128::from(tensor.shape[axis]), size as i128);
-            let first = i128::from(index[axis]) * size;
+            let first = i128::from(at.index[axis]) * stride;
             let low = (-first).clamp(0, size);
             let high = (extent - first).clamp(0, size);
             if low >= high {
@@ -90,14 +101,14 @@ impl Window {
     }
 }
 
-/// A tile of `shape` at `index`, counted in tiles; elements outside the tensor are `pad`.
-pub(crate) fn load(tensor: &TensorArg<'_>, index: &[i64], shape: &[usize], pad: Literal) -> TileValue {
+/// A tile of `shape`; elements outside the tensor are `pad`.
+pub(crate) fn load(tensor: &TensorArg<'_>, at: At<'_>, shape: &[usize], pad: Literal) -> TileValue {
     let elem = tensor.memory.elem();
     let numel = shape.iter().product();
     macro_rules! load_as {
         ($variant:ident, $pad:expr) => {{
             let mut out = vec![$pad; numel];
-            let strides = fill(tensor, index, shape, |at, start, stride, count| {
+            let strides = fill(tensor, at, shape, |at, start, stride, count| {
                 tensor.memory.read(start, stride, SliceMut::$variant(&mut out[at..at + count]));
             });
             TileValue::strided(elem, shape.into(), strides, out)
@@ -122,11 +133,11 @@ pub(crate) fn load(tensor: &TensorArg<'_>, index: &[i64], shape: &[usize], pad: 
 /// Reads the runs of a tile into a buffer in which the axis of the runs is innermost; the strides of that buffer.
 fn fill(
     tensor: &TensorArg<'_>,
-    index: &[i64],
+    at: At<'_>,
     shape: &[usize],
     mut read: impl FnMut(usize, i64, i64, usize),
 ) -> Dims {
-    let Some(window) = Window::new(tensor, index, shape) else { return row_major(shape) };
+    let Some(window) = Window::new(tensor, at, shape) else { return row_major(shape) };
     let mut strides = Dims::from_elem(1, shape.len());
     let mut next = shape.get(window.run).copied().unwrap_or(1);
     for axis in (0..shape.len()).rev().filter(|&axis| axis != window.run) {
@@ -149,9 +160,9 @@ impl Window {
     }
 }
 
-/// Writes a tile at `index`, counted in tiles; elements outside the tensor are dropped.
-pub(crate) fn store(tile: &TileValue, tensor: &TensorArg<'_>, index: &[i64]) {
-    let Some(window) = Window::new(tensor, index, tile.shape()) else { return };
+/// Writes a tile; elements outside the tensor are dropped.
+pub(crate) fn store(tile: &TileValue, tensor: &TensorArg<'_>, at: At<'_>) {
+    let Some(window) = Window::new(tensor, at, tile.shape()) else { return };
     let (count, stride) = window.run_shape();
     macro_rules! store_as {
         ($variant:ident, $ty:ty) => {{

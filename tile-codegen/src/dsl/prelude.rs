@@ -15,7 +15,9 @@ pub use crate::ops::constant::{full, ones, zeros};
 pub use crate::ops::cumsum::{cumsum, cumsum_reverse};
 pub use crate::ops::extract::extract;
 pub use crate::ops::fma::fma;
-pub use crate::ops::load::{Hints, load, load_hinted, load_scalar, load_with, load_with_hinted};
+pub use crate::ops::load::{
+    Hints, load, load_at, load_at_with, load_hinted, load_scalar, load_with, load_with_hinted,
+};
 pub use crate::ops::mma::mma;
 pub use crate::ops::num_blocks::num_blocks;
 pub use crate::ops::permute::{permute, transpose, transpose_axes};
@@ -24,7 +26,7 @@ pub use crate::ops::reduce::{
     sum_keepdims,
 };
 pub use crate::ops::reshape::{expand_dims, reshape};
-pub use crate::ops::store::store;
+pub use crate::ops::store::{store, store_at};
 pub use crate::ops::unary::{abs, ceil, exp, exp2, floor, log, log2, rsqrt, sigmoid, softplus, sqrt, tanh};
 pub use crate::ops::where_::where_;
 

@@ -8,6 +8,7 @@ use crate::ir::{Elem, Kernel, LocId, Op, OpId, RegionId, ValueId};
 use crate::lower::channels::MapPlan;
 use crate::lower::global::access_width;
 use crate::ops::OpKind;
+use crate::ops::window::Start;
 use crate::passes::allocate_shared::SharedPlan;
 use crate::ptx;
 use crate::target::Target;
@@ -115,10 +116,10 @@ fn noted(found: &mut Found, choice: &Choice) {
 
 /// Adds how a load or store is lowered.
 fn lowered(kernel: &Kernel, makers: &BTreeMap<ValueId, OpId>, op: &Op, found: &mut Found) {
-    let access = |tensor: ValueId, tile: ValueId| {
+    let access = |start: Start<'_>, tile: ValueId| {
         let layout = kernel.values[tile].layout.as_ref();
-        let (width, reason) = layout.map_or((1, None), |layout| access_width(kernel, tensor, layout));
-        let elem = kernel.ty(tensor).as_tensor().map_or(Elem::F32, |t| t.elem);
+        let (width, reason) = layout.map_or((1, None), |layout| access_width(kernel, start, layout));
+        let elem = kernel.ty(start.tensor).as_tensor().map_or(Elem::F32, |t| t.elem);
         // One element is one access, whatever the tensor.
         let reason = reason.filter(|_| kernel.tile(tile).numel() > 1);
         (width, width * elem.bytes(), reason)
@@ -135,8 +136,9 @@ fn lowered(kernel: &Kernel, makers: &BTreeMap<ValueId, OpId>, op: &Op, found: &m
                 masked: found.masked,
             });
         }
-        OpKind::Load(_) => {
-            let (width, bytes, reason) = access(op.operands[0], op.results[0]);
+        OpKind::Load(load) => {
+            let start = Start { tensor: op.operands[0], index: &op.operands[1..], steps: load.steps };
+            let (width, bytes, reason) = access(start, op.results[0]);
             found.path(Path::Plain { width, bytes, ahead: found.ahead });
             if !found.ahead && !found.why.iter().any(|(slower, _)| *slower == "not ahead") {
                 found.because("not ahead", Reason::NoLoop);
@@ -153,8 +155,9 @@ fn lowered(kernel: &Kernel, makers: &BTreeMap<ValueId, OpId>, op: &Op, found: &m
                 swizzle: tile.layout.swizzle,
             });
         }
-        OpKind::Store(_) => {
-            let (width, bytes, reason) = access(op.operands[1], op.operands[0]);
+        OpKind::Store(store) => {
+            let start = Start { tensor: op.operands[1], index: &op.operands[2..], steps: store.steps };
+            let (width, bytes, reason) = access(start, op.operands[0]);
             let maker = makers.get(&op.operands[0]).map(|&id| &kernel.ops[id].kind);
             let exchanged = matches!(maker, Some(OpKind::FromShared(_)));
             found.path(Path::Store { width, bytes, exchanged });

@@ -44,6 +44,8 @@ pub enum Reason {
     FewElements(usize),
     /// A row of the tile has so few bytes.
     ShortRow(usize),
+    /// The index counts elements.
+    Steps,
 
     // Bulk stores.
     /// The kernel is not divided into roles.
@@ -70,6 +72,8 @@ pub enum Reason {
     Extent(u32),
     /// A thread has so few neighbouring elements.
     FewPerThread(usize),
+    /// The window begins at a multiple of so many elements only.
+    Start(u32),
 
     // Products.
     /// The target of this name has no products of warpgroups.
@@ -135,6 +139,7 @@ impl fmt::Display for Reason {
                 write!(f, "the tile has {}, fewer than 16", count(*elements, "element"))
             }
             Reason::ShortRow(bytes) => write!(f, "a row of the tile has {bytes} bytes, fewer than 16"),
+            Reason::Steps => write!(f, "its index counts elements, so that it may begin anywhere"),
             Reason::Undivided => write!(f, "the kernel is not divided into roles"),
             Reason::Accesses(n) => write!(f, "the kernel accesses the tensor in {n} places"),
             Reason::SameTile => write!(f, "iterations of a loop may store the same tile"),
@@ -150,6 +155,9 @@ impl fmt::Display for Reason {
             }
             Reason::FewPerThread(1) => write!(f, "a thread has no neighbouring elements"),
             Reason::FewPerThread(n) => write!(f, "a thread has {n} neighbouring elements"),
+            Reason::Start(elements) => {
+                write!(f, "along the rows it begins at a multiple of {elements} elements only, as far as is known")
+            }
             Reason::TargetWithoutWarpgroups(target) => write!(f, "{target} has no products of warpgroups"),
             Reason::Exact => write!(f, "operands are f32, whose products are exact; cast to tf32 or bf16"),
             Reason::Depth { k, least } => write!(f, "K = {k} is less than {least}"),

@@ -170,7 +170,7 @@ impl LowerCx<'_> {
         if super::int_ty(self.elem(index)) == Ty::S32 && size == 1 {
             return self.scalar(index);
         }
-        let start = self.tile_start(index, size);
+        let start = self.window_start(index, size);
         let low = self.f.int(IntOp::Max, Ty::S64, start, -(1i64 << 30));
         let low = self.f.int(IntOp::Min, Ty::S64, low, (1i64 << 31) - 1024);
         self.f.cvt(Ty::S32, Ty::S64, low)

@@ -6,6 +6,7 @@ use super::{LowerCx, Slot};
 use crate::explain::Reason;
 use crate::ir::{Elem, Kernel, TensorFacts, TileType, ValueId};
 use crate::layout::{Layout, ThreadOffset, blocked};
+use crate::ops::window::{Start, Steps};
 use crate::ptx::{Cmp, IntOp, Operand, PredOp, Reg, Ty};
 
 /// Prologue values of global accesses.
@@ -21,9 +22,13 @@ pub(super) struct Cache {
 
 type ThreadKey = ([u32; 5], Vec<u32>);
 
-/// The widest access, in elements of up to 16 bytes together, that the facts of a tensor allow along its unit-stride axis,
-/// and what keeps it from 16 bytes.
-fn max_vector(facts: &TensorFacts, elem: Elem) -> (usize, Option<Reason>) {
+/// The widest access, in elements of up to 16 bytes together, that the facts of a tensor and the start of a window allow
+/// along the tensor's unit-stride axis, and what keeps it from 16 bytes.
+fn max_vector(kernel: &Kernel, start: Start<'_>) -> (usize, Option<Reason>) {
+    let (Some(facts), Some(ty)) = (kernel.facts(start.tensor), kernel.ty(start.tensor).as_tensor()) else {
+        return (1, None);
+    };
+    let (facts, elem): (&TensorFacts, Elem) = (facts, ty.elem);
     let Some(unit) = facts.unit_axis else { return (1, Some(Reason::NoUnitAxis)) };
     if elem == Elem::Bool {
         return (1, Some(Reason::Truth));
@@ -33,7 +38,11 @@ fn max_vector(facts: &TensorFacts, elem: Elem) -> (usize, Option<Reason>) {
     let strides = strides.map(|(axis, &bytes)| (bytes / size, Reason::Stride { axis, bytes }));
     let extent = facts.extent_align.get(unit).copied().unwrap_or(1);
     let limits = [(facts.align / size, Reason::Pointer(facts.align))];
-    let limits = limits.into_iter().chain(strides).chain([(extent, Reason::Extent(extent))]);
+    let begins = match start.divisor(kernel, unit) {
+        0 => None,
+        divisor => Some((divisor, Reason::Start(divisor))),
+    };
+    let limits = limits.into_iter().chain(strides).chain([(extent, Reason::Extent(extent))]).chain(begins);
     let (width, reason) = limits.min_by_key(|&(width, _)| width).expect("there are limits");
     match 16 / size {
         full if width >= full => (full as usize, None),
@@ -42,22 +51,19 @@ fn max_vector(facts: &TensorFacts, elem: Elem) -> (usize, Option<Reason>) {
 }
 
 /// The elements of one access of a tile of a tensor, and why they are no 16 bytes.
-pub fn access_width(kernel: &Kernel, tensor: ValueId, layout: &Layout) -> (usize, Option<Reason>) {
-    let (Some(facts), Some(ty)) = (kernel.facts(tensor), kernel.ty(tensor).as_tensor()) else {
-        return (1, None);
-    };
-    let (widest, reason) = max_vector(facts, ty.elem);
-    let width = accesses(layout, facts.unit_axis, widest)[0].regs.len();
+pub fn access_width(kernel: &Kernel, start: Start<'_>, layout: &Layout) -> (usize, Option<Reason>) {
+    let (widest, reason) = max_vector(kernel, start);
+    let unit = kernel.facts(start.tensor).and_then(|facts| facts.unit_axis);
+    let width = accesses(layout, unit, widest)[0].regs.len();
     (width, if width < widest { Some(Reason::FewPerThread(width)) } else { reason })
 }
 
 /// The layout in which a tile of a tensor is loaded or stored: consecutive lanes at consecutive addresses.
-pub fn coalesced(kernel: &Kernel, tensor: ValueId, tile: &TileType, num_warps: usize) -> Layout {
+pub fn coalesced(kernel: &Kernel, start: Start<'_>, tile: &TileType, num_warps: usize) -> Layout {
     let rank = tile.rank();
-    let facts = kernel.facts(tensor);
-    let unit = facts.and_then(|f| f.unit_axis).filter(|&axis| axis < rank);
+    let unit = kernel.facts(start.tensor).and_then(|f| f.unit_axis).filter(|&axis| axis < rank);
     let order: Vec<usize> = unit.into_iter().chain((0..rank).rev().filter(|&a| Some(a) != unit)).collect();
-    let widest = facts.map_or(1, |f| max_vector(f, tile.elem).0);
+    let widest = max_vector(kernel, start).0;
     let per_thread = (tile.numel() / (32 * num_warps)).max(1);
     let vector = if unit.is_some() { widest.min(per_thread) } else { 1 };
     blocked(&tile.shape, &order, vector, num_warps).expect("tile dimensions and warps are powers of two")
@@ -71,7 +77,18 @@ struct Access {
     coords: Vec<u32>,
 }
 
-/// A tile of a tensor at a tile index, as a thread sees it.
+/// Where a thread is inside along an axis, counted from its own coordinate on.
+#[derive(Clone, Copy)]
+enum Room {
+    /// An axis of one element: a condition of its own says whether it is inside.
+    One,
+    /// The window does not begin before the tensor: so many elements are inside.
+    From(Operand),
+    /// The window may begin before the tensor: elements are inside from the coordinate `-first` on, `count` of them.
+    Between { first: Operand, count: Operand },
+}
+
+/// A window of a tensor, as a thread sees it.
 pub struct Window {
     param: usize,
     elem: Elem,
@@ -79,38 +96,44 @@ pub struct Window {
     accesses: Vec<Access>,
     /// Address of the thread's first element, if coordinates were all zero constants.
     base: Operand,
-    /// For each axis of more than one element: how many elements are inside from the thread's coordinate on.
-    room: Vec<Option<Operand>>,
+    /// What is inside along each axis.
+    room: Vec<Room>,
     /// Whether the indices of axes of one element are inside; `None` if there are none.
     inside: Option<Reg>,
 }
 
 impl LowerCx<'_> {
-    /// Prepares the accesses of a tile in `layout`, at the index `index` (in tiles) of a tensor.
-    pub fn window(&mut self, tensor: ValueId, layout: &Layout, index: &[ValueId]) -> Window {
-        let param =
-            self.kernel.params.iter().position(|p| p.value == tensor).expect("tensors are parameters");
-        let facts = self.kernel.facts(tensor).expect("a tensor parameter has facts").clone();
-        let elem = self.kernel.ty(tensor).as_tensor().expect("a tensor").elem;
+    /// Prepares the accesses of a window whose tile is in `layout`.
+    pub fn window(&mut self, start: Start<'_>, layout: &Layout) -> Window {
+        let (param, unit, elem) = self.tensor(start.tensor);
         let shape = layout.shape().to_vec();
-        let starts: Vec<Operand> = index.iter().zip(&shape).map(|(&i, &n)| self.tile_start(i, n)).collect();
+        let starts = start.index.iter().zip(&shape);
+        let starts: Vec<Operand> = starts.map(|(&i, &n)| self.window_start(i, start.steps.stride(n))).collect();
         let threads = thread_coords(layout);
-        let (room, inside) = self.bounds(param, &shape, &starts, &threads);
+        let (room, inside) = self.bounds((param, start.steps), &shape, &starts, &threads);
         let base = self.base(param, elem, &starts, &threads);
-        let accesses = accesses(layout, facts.unit_axis, max_vector(&facts, elem).0);
-        Window { param, elem, unit: facts.unit_axis, accesses, base, room, inside }
+        let accesses = accesses(layout, unit, max_vector(self.kernel, start).0);
+        Window { param, elem, unit, accesses, base, room, inside }
     }
 
-    /// The first element of tile `index` along an axis, in 64 bits. Tiles whose start would not fit are outside of every
-    /// tensor, and so is the one that stands for them.
-    pub(super) fn tile_start(&mut self, index: ValueId, size: usize) -> Operand {
+    /// The parameter of a tensor, its unit-stride axis and its element type.
+    pub(super) fn tensor(&self, tensor: ValueId) -> (usize, Option<usize>, Elem) {
+        let param =
+            self.kernel.params.iter().position(|p| p.value == tensor).expect("tensors are parameters");
+        let unit = self.kernel.facts(tensor).expect("a tensor parameter has facts").unit_axis;
+        (param, unit, self.kernel.ty(tensor).as_tensor().expect("a tensor").elem)
+    }
+
+    /// The first element of window `index` along an axis, in 64 bits, where windows are `stride` elements apart. Those whose
+    /// start would not fit are outside of every tensor, and so is the one that stands for them.
+    pub(super) fn window_start(&mut self, index: ValueId, stride: usize) -> Operand {
         let (ty, mut i) = (super::int_ty(self.elem(index)), self.scalar(index));
         if ty == Ty::S64 {
             i = self.f.int(IntOp::Max, Ty::S64, i, -(1i64 << 31));
             i = self.f.int(IntOp::Min, Ty::S64, i, 1i64 << 31);
         }
         let wide = self.f.cvt(Ty::S64, ty, i);
-        self.f.mul_lo_s64(wide, size as i64)
+        self.f.mul_lo_s64(wide, stride as i64)
     }
 
     fn base(&mut self, param: usize, elem: Elem, starts: &[Operand], threads: &[ThreadOffset]) -> Operand {
@@ -146,7 +169,7 @@ impl LowerCx<'_> {
     }
 
     /// The stride of an axis in bytes; the unit axis is known.
-    fn byte_stride(&mut self, param: usize, axis: usize, elem: Elem) -> Operand {
+    pub(super) fn byte_stride(&mut self, param: usize, axis: usize, elem: Elem) -> Operand {
         let unit = self.kernel.facts(self.kernel.params[param].value).and_then(|f| f.unit_axis);
         if unit == Some(axis) {
             return Operand::Imm(elem.bytes() as i64);
@@ -164,14 +187,14 @@ impl LowerCx<'_> {
         bytes.into()
     }
 
-    /// How far each axis reaches from the thread's coordinate on, and whether axes of one element are inside at all.
+    /// What is inside along each axis, and whether axes of one element are inside at all.
     fn bounds(
         &mut self,
-        param: usize,
+        (param, steps): (usize, Steps),
         shape: &[usize],
         starts: &[Operand],
         threads: &[ThreadOffset],
-    ) -> (Vec<Option<Operand>>, Option<Reg>) {
+    ) -> (Vec<Room>, Option<Reg>) {
         let mut inside: Option<Reg> = None;
         let mut room = Vec::new();
         for (axis, (&size, &start)) in shape.iter().zip(starts).enumerate() {
@@ -184,19 +207,46 @@ impl LowerCx<'_> {
                     Some(before) => self.f.pred(PredOp::And, before, ok),
                     None => ok,
                 });
-                room.push(None);
+                room.push(Room::One);
                 continue;
             }
             let left = self.f.sub_s64(extent, start);
-            let left = self.f.int(IntOp::Max, Ty::S64, left, 0);
-            let left = self.f.int(IntOp::Min, Ty::S64, left, size as i64);
-            let left = self.f.cvt(Ty::S32, Ty::S64, left);
+            let left = self.up_to(left, size);
+            let coord = self.linear(&threads[axis]);
+            let never_before = matches!(start, Operand::Imm(start) if start >= 0);
+            if steps == Steps::Elements && !never_before {
+                let first = self.f.sub_s64(0, start);
+                let first = self.up_to(first, size);
+                let count = self.f.sub_s32(left, first);
+                let count = self.f.int(IntOp::Max, Ty::S32, count, 0);
+                room.push(Room::Between { first: self.f.sub_s32(coord, first), count });
+                continue;
+            }
             let before = self.f.setp(Cmp::Lt, Ty::S64, start, 0);
             let left = self.f.selp(Ty::S32, 0, left, before);
-            let coord = self.linear(&threads[axis]);
-            room.push(Some(self.f.sub_s32(left, coord)));
+            room.push(Room::From(self.f.sub_s32(left, coord)));
         }
         (room, inside)
+    }
+
+    /// A number of elements of a tile along an axis of `size`, out of one that may be less or more.
+    fn up_to(&mut self, count: Operand, size: usize) -> Operand {
+        let count = self.f.int(IntOp::Max, Ty::S64, count, 0);
+        let count = self.f.int(IntOp::Min, Ty::S64, count, size as i64);
+        self.f.cvt(Ty::S32, Ty::S64, count)
+    }
+
+    /// Whether a constant coordinate beyond the thread's own is inside along an axis; `None` if other conditions say so.
+    fn fits(&mut self, room: Room, coord: u32) -> Option<Reg> {
+        match room {
+            Room::One => None,
+            Room::From(room) => Some(self.f.setp(Cmp::Gt, Ty::S32, room, coord)),
+            Room::Between { first, count } => {
+                // As unsigned numbers, coordinates before the first are beyond every count.
+                let at = self.f.add_s32(first, coord);
+                Some(self.f.setp(Cmp::Lt, Ty::U32, at, count))
+            }
+        }
     }
 
     /// The address of an access, and the predicate under which it is inside the tensor.
@@ -214,13 +264,12 @@ impl LowerCx<'_> {
             constant = i64::from(access.coords[unit]) * window.elem.bytes() as i64;
         }
         let mut pred = window.inside;
-        for (axis, room) in window.room.iter().enumerate() {
-            let Some(room) = room else { continue };
+        for (axis, &room) in window.room.iter().enumerate() {
             let key = (axis, access.coords[axis]);
             let ok = match masks.axes.get(&key) {
                 Some(&known) => known,
                 None => {
-                    let ok = self.f.setp(Cmp::Gt, Ty::S32, *room, access.coords[axis]);
+                    let Some(ok) = self.fits(room, access.coords[axis]) else { continue };
                     masks.axes.insert(key, ok);
                     ok
                 }

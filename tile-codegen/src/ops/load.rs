@@ -1,6 +1,8 @@
-//! `load`: a tile out of a tensor. Indices count tiles; elements outside the tensor are the padding value and are not read.
+//! `load`: a tile out of a tensor. Indices count tiles, or elements; those outside the tensor are the padding value and
+//! are not read.
 
 use super::reshape::Reshape;
+use super::window::{Start, Steps};
 use super::{Attr, AttrReader, Effects, Literal, TileOp};
 use crate::diag::{Code, OpError};
 use crate::dsl::session::Raw;
@@ -16,6 +18,8 @@ pub struct Load {
     pub pad: Literal,
     /// How it should be done.
     pub hints: Hints,
+    /// What the index counts.
+    pub steps: Steps,
 }
 
 /// How a load should be done. Hints never change what a kernel computes.
@@ -61,6 +65,7 @@ impl TileOp for Load {
         let mut attrs = vec![("shape", Attr::list(&self.shape)), ("pad", Attr::Literal(self.pad))];
         attrs.extend(self.hints.latency.map(|latency| ("latency", Attr::Int(latency as i64))));
         attrs.extend(self.hints.allow_tma.map(|allow| ("allow_tma", Attr::Bool(allow))));
+        attrs.extend(self.steps.attr());
         attrs
     }
     fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
@@ -68,7 +73,7 @@ impl TileOp for Load {
             let (shape, pad) = (attrs.indices("shape")?, attrs.literal("pad")?);
             let latency = attrs.has("latency").then(|| attrs.index("latency")).transpose()?;
             let allow_tma = attrs.has("allow_tma").then(|| attrs.flag("allow_tma")).transpose()?;
-            Ok(Self { shape, pad, hints: Hints { latency, allow_tma } })
+            Ok(Self { shape, pad, hints: Hints { latency, allow_tma }, steps: Steps::parse(attrs)? })
         })
     }
     fn result_count(&self) -> usize {
@@ -96,7 +101,7 @@ impl TileOp for Load {
 // ---- in kernels
 
 /// The tile of shape `shape` at an index that counts tiles: `load(x, (bid(0), 0), (64, 32))` begins at element
-/// `(64 * bid(0), 0)`. Elements outside the tensor are zero (`false`).
+/// `(64 * bid(0), 0)`. Elements outside the tensor are zero (`false`). [`load_at`] counts elements.
 #[track_caller]
 pub fn load<T: Storable, const RANK: usize>(
     tensor: impl AnyTensor<T, RANK>,
@@ -114,12 +119,8 @@ pub fn load_hinted<T: Storable, const RANK: usize>(
     shape: impl ShapeOfRank<RANK>,
     hints: Hints,
 ) -> Tile<T> {
-    let pad = match T::ELEM.class() {
-        Class::Float => Literal::float(0.0),
-        Class::Int => Literal::Int(0),
-        Class::Bool => Literal::Bool(false),
-    };
-    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), Ok(pad), hints))
+    let how = How { shape: shape::dims(shape), pad: Ok(zero::<T>()), hints, steps: Steps::Tiles };
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), how))
 }
 
 /// As [`load`]; elements outside the tensor are `pad`, such as `f32::NEG_INFINITY`.
@@ -142,7 +143,37 @@ pub fn load_with_hinted<T: Storable, const RANK: usize>(
     pad: impl Operand<Tile<T>>,
     hints: Hints,
 ) -> Tile<T> {
-    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), shape::dims(shape), pad.literal(), hints))
+    let how = How { shape: shape::dims(shape), pad: pad.literal(), hints, steps: Steps::Tiles };
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), how))
+}
+
+/// The tile of shape `shape` that begins at an element: `load_at(x, (b, t0 - 3, ch), (1, 64, 32))`. The tile may begin and
+/// end anywhere, also before the tensor; elements outside the tensor are zero (`false`).
+///
+/// Accesses are as wide as what is known of the innermost index allows: `64 * bid(0) + 8` is a multiple of 8, and a
+/// scalar argument may be odd.
+#[track_caller]
+pub fn load_at<T: Storable, const RANK: usize>(
+    tensor: impl AnyTensor<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    shape: impl ShapeOfRank<RANK>,
+) -> Tile<T> {
+    let pad = Ok(zero::<T>());
+    let how = How { shape: shape::dims(shape), pad, hints: Hints::new(), steps: Steps::Elements };
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), how))
+}
+
+/// As [`load_at`]; elements outside the tensor are `pad`.
+#[track_caller]
+pub fn load_at_with<T: Storable, const RANK: usize>(
+    tensor: impl AnyTensor<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    shape: impl ShapeOfRank<RANK>,
+    pad: impl Operand<Tile<T>>,
+) -> Tile<T> {
+    let pad = pad.literal();
+    let how = How { shape: shape::dims(shape), pad, hints: Hints::new(), steps: Steps::Elements };
+    Tile::new(load_raw(tensor.to_raw(), &index.index_raws(), how))
 }
 
 /// One element of a tensor; zero (`false`) outside it.
@@ -155,17 +186,29 @@ pub fn load_scalar<T: Storable, const RANK: usize>(
     Scalar::new(session::op(Reshape { shape: Vec::new() }, &[tile.raw()]))
 }
 
-#[track_caller]
-fn load_raw(
-    tensor: Raw,
-    index: &[Raw],
+/// The attributes of a load, as far as they are right.
+struct How {
     shape: Result<Vec<usize>, OpError>,
     pad: Result<Literal, OpError>,
     hints: Hints,
-) -> Raw {
+    steps: Steps,
+}
+
+#[track_caller]
+fn load_raw(tensor: Raw, index: &[Raw], how: How) -> Raw {
+    let How { shape, pad, hints, steps } = how;
     match (shape, pad) {
-        (Ok(shape), Ok(pad)) => session::op(Load { shape, pad, hints }, &[&[tensor], index].concat()),
+        (Ok(shape), Ok(pad)) => session::op(Load { shape, pad, hints, steps }, &[&[tensor], index].concat()),
         (Err(error), _) | (_, Err(error)) => session::fault(error),
+    }
+}
+
+/// Zero, or `false`.
+pub(super) fn zero<T: Storable>() -> Literal {
+    match T::ELEM.class() {
+        Class::Float => Literal::float(0.0),
+        Class::Int => Literal::Int(0),
+        Class::Bool => Literal::Bool(false),
     }
 }
 
@@ -179,7 +222,8 @@ impl super::eval::Eval for Load {
         operands: &mut super::eval::Operands<'_>,
     ) -> Option<crate::cpu::TileValue> {
         let tensor = operands.tensor();
-        Some(crate::cpu::transfer::load(tensor, &operands.indices(), &self.shape, self.pad))
+        let at = crate::cpu::transfer::At { index: &operands.indices(), steps: self.steps };
+        Some(crate::cpu::transfer::load(tensor, at, &self.shape, self.pad))
     }
 }
 
@@ -199,8 +243,9 @@ impl Place for Load {
         if cx.result().numel() <= RELOAD && !mutable {
             return None;
         }
+        let start = Start { tensor, index: &cx.op.operands[1..], steps: self.steps };
         Some(Natural {
-            layout: crate::lower::global::coalesced(cx.kernel, tensor, cx.result(), cx.num_warps),
+            layout: crate::lower::global::coalesced(cx.kernel, start, cx.result(), cx.num_warps),
             weight: 1,
             soft: false,
         })
@@ -218,7 +263,8 @@ impl super::lower::Lower for Load {
         let op = &cx.kernel.ops[id];
         let (tensor, result) = (op.operands[0], op.results[0]);
         let layout = cx.layout(result).clone();
-        let window = cx.window(tensor, &layout, &op.operands[1..]);
+        let start = Start { tensor, index: &op.operands[1..], steps: self.steps };
+        let window = cx.window(start, &layout);
         let ty = cx.kernel.ty(tensor).as_tensor().expect("load reads a tensor").clone();
         let pad = super::constant::literal_operand(self.pad, ty.elem);
         let values = cx.load_window(&window, !ty.mutable, pad);

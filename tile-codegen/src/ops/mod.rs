@@ -56,6 +56,7 @@ pub mod to_shared;
 pub mod unary;
 pub mod view_shared;
 pub mod where_;
+pub mod window;
 
 use std::fmt::Debug;
 

@@ -1,6 +1,7 @@
-//! `store`: a tile into a tensor. Indices count tiles; elements outside the tensor are dropped.
+//! `store`: a tile into a tensor. Indices count tiles, or elements; those outside the tensor are dropped.
 
 use super::reshape::Reshape;
+use super::window::{Start, Steps};
 use super::{Attr, AttrReader, Effects, TileOp};
 use crate::diag::{Code, OpError};
 use crate::dsl::session::Raw;
@@ -8,21 +9,21 @@ use crate::dsl::{Element, IndexOfRank, Operand, Scalar, Storable, TensorMut, Til
 use crate::ir::Type;
 
 /// (tile, tensor, one index for each axis) -> nothing.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Store;
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Store {
+    /// What the index counts.
+    pub steps: Steps,
+}
 
 impl TileOp for Store {
     fn name(&self) -> &'static str {
         "store"
     }
     fn attrs(&self) -> Vec<(&'static str, Attr)> {
-        Vec::new()
+        self.steps.attr().into_iter().collect()
     }
     fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
-        (name == "store").then(|| {
-            let _ = attrs;
-            Ok(Self)
-        })
+        (name == "store").then(|| Ok(Self { steps: Steps::parse(attrs)? }))
     }
     fn result_count(&self) -> usize {
         0
@@ -91,7 +92,8 @@ impl<T: Element, H: Operand<Scalar<T>>> StoreValue<T> for H {
     }
 }
 
-/// Writes a tile at an index that counts tiles of its shape; elements outside the tensor are dropped.
+/// Writes a tile at an index that counts tiles of its shape; elements outside the tensor are dropped. [`store_at`] counts
+/// elements.
 #[track_caller]
 pub fn store<T: Storable, const RANK: usize>(
     tensor: TensorMut<T, RANK>,
@@ -99,7 +101,22 @@ pub fn store<T: Storable, const RANK: usize>(
     value: impl StoreValue<T>,
 ) {
     let operands = [&[value.store_raw(RANK), tensor.raw()], index.index_raws().as_slice()].concat();
-    session::effect(Store, &operands);
+    session::effect(Store { steps: Steps::Tiles }, &operands);
+}
+
+/// Writes a tile from an element on: `store_at(y, (b, t0 + 3, ch), tile)`. The tile may begin and end anywhere, also before
+/// the tensor; elements outside the tensor are dropped.
+///
+/// Where tiles that one block stores overlap, the later one stays. Those of several blocks must not overlap: each
+/// element then has a value of an unspecified one of them.
+#[track_caller]
+pub fn store_at<T: Storable, const RANK: usize>(
+    tensor: TensorMut<T, RANK>,
+    index: impl IndexOfRank<RANK>,
+    value: impl StoreValue<T>,
+) {
+    let operands = [&[value.store_raw(RANK), tensor.raw()], index.index_raws().as_slice()].concat();
+    session::effect(Store { steps: Steps::Elements }, &operands);
 }
 
 // ---- on the CPU
@@ -112,7 +129,8 @@ impl super::eval::Eval for Store {
         operands: &mut super::eval::Operands<'_>,
     ) -> Option<crate::cpu::TileValue> {
         let (tile, tensor) = (operands.tile(), operands.tensor());
-        crate::cpu::transfer::store(&tile, tensor, &operands.indices());
+        let at = crate::cpu::transfer::At { index: &operands.indices(), steps: self.steps };
+        crate::cpu::transfer::store(&tile, tensor, at);
         None
     }
 }
@@ -136,11 +154,12 @@ impl Place for Store {
     fn wants(&self, cx: &PlaceCx<'_>, operands: &[Option<Natural>], _: Option<&Layout>) -> Vec<Want> {
         let mut wants = vec![Want::Any; cx.op.operands.len()];
         let Some(tile) = cx.tile(0) else { return wants };
-        if let Ok(placed) = bulk(cx, tile) {
+        if let Ok(placed) = self.bulk(cx, tile) {
             wants[0] = Want::Placed(placed);
             return wants;
         }
-        let coalesced = || crate::lower::global::coalesced(cx.kernel, cx.op.operands[1], tile, cx.num_warps);
+        let start = Start { tensor: cx.op.operands[1], index: &cx.op.operands[2..], steps: self.steps };
+        let coalesced = || crate::lower::global::coalesced(cx.kernel, start, tile, cx.num_warps);
         let layout = match &operands[0] {
             Some(natural) if tile.numel() < COALESCE => natural.layout.clone(),
             Some(_) | None => coalesced(),
@@ -152,40 +171,45 @@ impl Place for Store {
     }
 }
 
-/// Where a tile must be for a bulk tensor copy to store it. Copies run on while the program goes on, so nothing else may
-/// access the tensor, and no two iterations the same tile of it.
-///
-/// # Errors
-/// Why threads store it themselves.
-pub(crate) fn bulk(cx: &PlaceCx<'_>, tile: &TileType) -> Result<SharedLayout, Reason> {
-    let (kernel, tensor) = (cx.kernel, cx.op.operands[1]);
-    let divided =
-        kernel.regions[kernel.body].ops.iter().any(|&op| matches!(kernel.ops[op].kind, OpKind::Roles(_)));
-    if !cx.target.warpgroups {
-        return Err(Reason::TargetWithoutBulk(cx.target.name));
+impl Store {
+    /// Where a tile must be for a bulk tensor copy to store it. Copies run on while the program goes on, so nothing else may
+    /// access the tensor, and no two iterations the same tile of it.
+    ///
+    /// # Errors
+    /// Why threads store it themselves.
+    pub(crate) fn bulk(&self, cx: &PlaceCx<'_>, tile: &TileType) -> Result<SharedLayout, Reason> {
+        let (kernel, tensor) = (cx.kernel, cx.op.operands[1]);
+        let divided =
+            kernel.regions[kernel.body].ops.iter().any(|&op| matches!(kernel.ops[op].kind, OpKind::Roles(_)));
+        if !cx.target.warpgroups {
+            return Err(Reason::TargetWithoutBulk(cx.target.name));
+        }
+        if !divided {
+            return Err(Reason::Undivided);
+        }
+        if self.steps == Steps::Elements {
+            return Err(Reason::Steps);
+        }
+        if tile.numel() < COALESCE {
+            return Err(Reason::Small(tile.numel()));
+        }
+        let mut accesses = 0;
+        kernel.walk(|_, op| {
+            let accesses_it = matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Send(_));
+            accesses += usize::from(accesses_it && op.operands.contains(&tensor));
+        });
+        if accesses > 1 {
+            return Err(Reason::Accesses(accesses));
+        }
+        if each_iteration_apart(kernel, kernel.body, cx.id, &cx.op.operands[2..]) != Some(true) {
+            return Err(Reason::SameTile);
+        }
+        let place = crate::passes::assign_roles::bulk_place(kernel, tensor, &tile.shape)?;
+        // Copies write whole pieces of 16 bytes, also where the tensor ends inside one.
+        let facts = kernel.facts(tensor).ok_or(Reason::NoUnitAxis)?;
+        let extent = facts.extent_align[facts.unit_axis.ok_or(Reason::NoUnitAxis)?];
+        if extent as usize * tile.elem.bytes() >= 16 { Ok(place) } else { Err(Reason::Extent(extent)) }
     }
-    if !divided {
-        return Err(Reason::Undivided);
-    }
-    if tile.numel() < COALESCE {
-        return Err(Reason::Small(tile.numel()));
-    }
-    let mut accesses = 0;
-    kernel.walk(|_, op| {
-        let accesses_it = matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Send(_));
-        accesses += usize::from(accesses_it && op.operands.contains(&tensor));
-    });
-    if accesses > 1 {
-        return Err(Reason::Accesses(accesses));
-    }
-    if each_iteration_apart(kernel, kernel.body, cx.id, &cx.op.operands[2..]) != Some(true) {
-        return Err(Reason::SameTile);
-    }
-    let place = crate::passes::assign_roles::bulk_place(kernel, tensor, &tile.shape)?;
-    // Copies write whole pieces of 16 bytes, also where the tensor ends inside one.
-    let facts = kernel.facts(tensor).ok_or(Reason::NoUnitAxis)?;
-    let extent = facts.extent_align[facts.unit_axis.ok_or(Reason::NoUnitAxis)?];
-    if extent as usize * tile.elem.bytes() >= 16 { Ok(place) } else { Err(Reason::Extent(extent)) }
 }
 
 /// Whether the index of every loop around an operation is among the indices of its tile; `None` if the operation is not in
@@ -218,7 +242,8 @@ impl super::lower::Lower for Store {
             return cx.bulk_store(id);
         }
         let layout = cx.layout(tile).clone();
-        let window = cx.window(tensor, &layout, &op.operands[2..]);
+        let start = Start { tensor, index: &op.operands[2..], steps: self.steps };
+        let window = cx.window(start, &layout);
         let (lane, warp) = layout.replication();
         let owner = cx.owner(lane, warp);
         let values = cx.values(tile);

@@ -21,6 +21,7 @@ use crate::explain::{Choice, Note, Reason};
 use crate::ir::{Elem, Kernel, LocId, OpId, RegionId, ValueId};
 use crate::layout::SharedLayout;
 use crate::ops::OpKind;
+use crate::ops::window::Steps;
 
 /// Bytes of shared memory that stay free for exchanges between threads.
 const RESERVE: usize = 24 * 1024;
@@ -181,6 +182,9 @@ pub fn bulk_plan(kernel: &Kernel, id: OpId) -> Result<SharedLayout, Reason> {
     }
     if mutable {
         return Err(Reason::Written);
+    }
+    if load.steps == Steps::Elements {
+        return Err(Reason::Steps);
     }
     if numel < SMALLEST {
         return Err(Reason::FewElements(numel));

@@ -14,6 +14,7 @@ use crate::ir::{Kernel, LocId, OpId, RegionId, ValueId};
 use crate::lower::wgmma::is_wide;
 use crate::ops::barrier::Barrier;
 use crate::ops::lower::Lower;
+use crate::ops::window::Steps;
 use crate::ops::{Effects, OpKind, TileOp};
 
 /// Where tensors stand among the byte ranges: beyond all shared memory, one unit each.
@@ -25,7 +26,7 @@ struct Access {
     first: u32,
     end: u32,
     write: bool,
-    /// For tensors the operation, which never clashes with itself in another iteration: its tiles are the same or disjoint,
+    /// For tensors the operation, if it never clashes with itself in another iteration: its tiles are the same or disjoint,
     /// and each thread keeps its place in them.
     tensor: Option<OpId>,
     /// By a product of a warpgroup that may still run: barriers do not end it, only the wait and then a barrier.
@@ -98,14 +99,15 @@ impl Analysis<'_> {
     /// The access of a tensor that the kernel may write.
     fn tensor_access(&self, id: OpId) -> Option<Access> {
         let op = &self.kernel.ops[id];
-        let (tensor, write) = match op.kind {
-            OpKind::Load(_) => (op.operands[0], false),
-            OpKind::Store(_) => (op.operands[1], true),
+        let (tensor, write, steps) = match &op.kind {
+            OpKind::Load(load) => (op.operands[0], false, load.steps),
+            OpKind::Store(store) => (op.operands[1], true, store.steps),
             _ => return None,
         };
         let mutable = self.kernel.ty(tensor).as_tensor().is_some_and(|t| t.mutable);
         let at = TENSORS + self.kernel.params.iter().position(|p| p.value == tensor)? as u32;
-        let access = Access { tensor: Some(id), ..Access::shared((at, at + 1), write) };
+        let own = (steps == Steps::Tiles).then_some(id);
+        let access = Access { tensor: own, ..Access::shared((at, at + 1), write) };
         mutable.then_some(access)
     }
 

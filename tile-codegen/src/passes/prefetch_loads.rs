@@ -11,6 +11,7 @@ use crate::diag::Diagnostics;
 use crate::explain::{Choice, Reason};
 use crate::ir::{Kernel, OpId, RegionId, Type, ValueId};
 use crate::ops::binary::{Binary, BinaryOp};
+use crate::ops::window::Steps;
 use crate::ops::{Effects, OpKind, TileOp};
 
 /// Bytes that a thread may hold for all prefetched tiles of a loop.
@@ -76,6 +77,9 @@ fn qualifies(kernel: &Kernel, id: OpId) -> Result<usize, Reason> {
     }
     if kernel.ty(op.operands[0]).as_tensor().is_none_or(|t| t.mutable) {
         return Err(Reason::Written);
+    }
+    if load.steps == Steps::Elements {
+        return Err(Reason::Steps);
     }
     match tile.numel() >= SMALLEST {
         true => Ok(tile.numel() * tile.elem.bytes()),

@@ -7,6 +7,7 @@ use crate::ops::load::{Hints, Load};
 use crate::ops::mma::Mma;
 use crate::ops::permute::Permute;
 use crate::ops::unary::{Unary, UnaryOp};
+use crate::ops::window::Steps;
 use crate::ops::{Literal, bid::Bid, store::Store};
 
 #[test]
@@ -19,11 +20,11 @@ fn adds_vectors() {
     let (x, y, out) = (tensor("x", false), tensor("y", false), tensor("out", true));
     let loc = LocId::default();
     let bid = b.emit(Bid { axis: 0 }.into(), vec![], loc)[0];
-    let load = Load { shape: vec![16], pad: Literal::Int(0), hints: Hints::new() };
+    let load = Load { shape: vec![16], pad: Literal::Int(0), hints: Hints::new(), steps: Steps::Tiles };
     let tx = b.emit(load.clone().into(), vec![x, bid], loc)[0];
     let ty = b.emit(load.into(), vec![y, bid], loc)[0];
     let sum = b.emit(Binary { op: BinaryOp::Add }.into(), vec![tx, ty], loc)[0];
-    b.emit(Store.into(), vec![sum, out, bid], loc);
+    b.emit(Store::default().into(), vec![sum, out, bid], loc);
     assert!(b.diagnostics.is_empty());
 
     let values: Vec<f32> = (0..37).map(|i| i as f32).collect();
@@ -48,13 +49,13 @@ fn product_kernel() -> Builder {
     let (x, out) = (tensor("x", false), tensor("out", true));
     let (row, column) =
         (b.emit(Bid { axis: 0 }.into(), vec![], loc)[0], b.emit(Bid { axis: 1 }.into(), vec![], loc)[0]);
-    let load = Load { shape: vec![32, 32], pad: Literal::Int(0), hints: Hints::new() };
+    let load = Load { shape: vec![32, 32], pad: Literal::Int(0), hints: Hints::new(), steps: Steps::Tiles };
     let tile = b.emit(load.into(), vec![x, row, column], loc)[0];
     let turned = b.emit(Permute { axes: vec![1, 0] }.into(), vec![tile], loc)[0];
     let square = b.emit(Mma.into(), vec![tile, turned, tile], loc)[0];
     let square = b.emit(Unary { op: UnaryOp::Exp }.into(), vec![square], loc)[0];
     let result = b.emit(Mma.into(), vec![square, tile, turned], loc)[0];
-    b.emit(Store.into(), vec![result, out, row, column], loc);
+    b.emit(Store::default().into(), vec![result, out, row, column], loc);
     assert!(b.diagnostics.is_empty());
     b
 }

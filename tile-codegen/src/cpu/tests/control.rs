@@ -62,7 +62,7 @@ impl Lab {
     fn store(&mut self, value: ValueId) {
         let bid = self.emit(Bid { axis: 0 }, &[])[0];
         let tile = self.emit(Reshape { shape: vec![1] }, &[value])[0];
-        self.emit(Store, &[tile, self.out, bid]);
+        self.emit(Store::default(), &[tile, self.out, bid]);
     }
     fn program(&self) -> Program {
         assert!(self.b.diagnostics.is_empty());

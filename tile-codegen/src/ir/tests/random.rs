@@ -99,7 +99,8 @@ impl Generator<'_> {
             latency: self.c.pick(&[None, Some(1), Some(10)]),
             allow_tma: self.c.pick(&[None, Some(true), Some(false)]),
         };
-        self.one(load::Load { shape, pad, hints }, [vec![tensor], index].concat())
+        let steps = self.c.pick(&[window::Steps::Tiles, window::Steps::Elements]);
+        self.one(load::Load { shape, pad, hints, steps }, [vec![tensor], index].concat())
     }
 
     fn store(&mut self, tile: ValueId, y: ValueId, m: ValueId) {
@@ -110,8 +111,8 @@ impl Generator<'_> {
         shape.push(ty.numel());
         let tile = self.one(cast::Cast { elem }, vec![tile]);
         let tile = self.one(reshape::Reshape { shape }, vec![tile]);
-        let loc = self.loc();
-        self.b.emit(store::Store.into(), [vec![tile, tensor], vec![zero; rank]].concat(), loc);
+        let (loc, steps) = (self.loc(), self.c.pick(&[window::Steps::Tiles, window::Steps::Elements]));
+        self.b.emit(store::Store { steps }.into(), [vec![tile, tensor], vec![zero; rank]].concat(), loc);
     }
 
     fn step(&mut self, x: ValueId, y: ValueId, m: ValueId, depth: usize) {

@@ -8,7 +8,7 @@ use crate::explain::{Choice, Note};
 use crate::ir::{Builder, Kernel, LocId, OpId, RegionId, Stage, Type, ValueId};
 use crate::layout::{Conversion, Layout, SharedLayout, conversion, scratch};
 use crate::ops::{
-    OpKind, convert_layout::ConvertLayout, from_shared::FromShared, mma::Mma, receive::Receive, store,
+    OpKind, convert_layout::ConvertLayout, from_shared::FromShared, mma::Mma, receive::Receive,
     to_shared::ToShared, view_shared::ViewShared,
 };
 
@@ -290,7 +290,7 @@ impl Rebuild<'_, '_> {
         let cx = self.plan.cx(id);
         match &cx.op.kind {
             OpKind::Mma(_) => Some(Choice::Product(Mma::product(&cx))),
-            OpKind::Store(_) => store::bulk(&cx, cx.tile(0)?).err().map(Choice::NoBulkStore),
+            OpKind::Store(store) => store.bulk(&cx, cx.tile(0)?).err().map(Choice::NoBulkStore),
             _ => None,
         }
     }

@@ -10,6 +10,7 @@ use crate::ops::extract::Extract;
 use crate::ops::load::Load;
 use crate::ops::permute::Permute;
 use crate::ops::reshape::Reshape;
+use crate::ops::window::Steps;
 use crate::ops::{Literal, OpKind, constant};
 
 impl Rewriter<'_> {
@@ -169,8 +170,12 @@ impl Rewriter<'_> {
         }
         let mut operands = vec![tensor];
         for (axis, &index) in whole.operands[1..].iter().enumerate() {
-            let ratio = load.shape[axis] / part.shape[axis];
-            operands.push(self.scaled(index, ratio as i64, part.index[axis] as i64, op));
+            let (size, at) = (part.shape[axis], part.index[axis]);
+            let (ratio, offset) = match load.steps {
+                Steps::Tiles => (load.shape[axis] / size, at),
+                Steps::Elements => (1, at * size),
+            };
+            operands.push(self.scaled(index, ratio as i64, offset as i64, op));
         }
         Some(self.emit(Load { shape: part.shape.clone(), ..load.clone() }, operands, op.loc))
     }
@@ -178,7 +183,7 @@ impl Rewriter<'_> {
     /// `index * ratio + offset`. A tile that lies outside the tensor may have any index, so that an i32 could wrap back
     /// into it: the product is taken in i64, unless the index is a constant whose product fits.
     fn scaled(&mut self, index: ValueId, ratio: i64, offset: i64, op: &Op) -> ValueId {
-        if ratio == 1 {
+        if ratio == 1 && offset == 0 {
             return index;
         }
         let constant = |value: i64, elem: Elem| constant::Constant { value: Literal::Int(value), elem };
