@@ -4,6 +4,7 @@ mod accuracy;
 mod bench;
 mod check;
 mod forward;
+mod layer;
 mod plot;
 mod product;
 mod shape_args;
@@ -35,6 +36,8 @@ enum Command {
     Check(check::Args),
     /// Time the forward pass, after checking it against the float64 reference.
     Bench(bench::Args),
+    /// Run a whole mixer from a file of weights, and compare it with its definition in float64.
+    Layer(layer::Args),
     /// Print the tile IR or the PTX of one kernel.
     Show(show::Args),
 }
@@ -46,6 +49,7 @@ impl Cli {
             Command::Forward(args) => forward::run(args),
             Command::Check(args) => check::run(args),
             Command::Bench(args) => bench::run(args),
+            Command::Layer(args) => layer::run(args),
             Command::Show(args) => show::run(args),
         }
     }
@@ -74,6 +78,7 @@ mod tests {
             "mamba2 bench --plot figure.png --from old.jsonl --from new.jsonl --peer triton.jsonl",
             "mamba2 show compute_out --target sm_80 --stage ptx",
             "mamba2 show compute_out --target sm_90a --explain",
+            "mamba2 layer --weights layer.safetensors --prefix layers.0.mixer. --groups 2 --norm-before-gate",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
@@ -87,6 +92,7 @@ mod tests {
             "mamba2 bench --peer lines.jsonl",
             "mamba2 bench --plot figure.svg --from lines.jsonl --shape seed",
             "mamba2 bench --plot figure.svg --from lines.jsonl --json out.jsonl",
+            "mamba2 layer",
             "mamba2 show",
             "mamba2 show compute_out --time --explain",
         ] {

@@ -91,6 +91,20 @@ impl Tensors<'_> {
         self.optional(name, shape, dtype)?.ok_or_else(|| missing(name))
     }
 
+    /// The shape of the tensor `name`.
+    pub(crate) fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        self.view(name).map(|view| view.shape().to_vec())
+    }
+
+    /// The tensor `name` if it is there, in any type of floats, checked against the shape that the others call for.
+    pub(crate) fn any_float(&self, name: &str, shape: &[usize]) -> Parsed<Option<Vec<f32>>> {
+        let Some(found) = self.floats(name)? else { return Ok(None) };
+        if found.shape != shape {
+            return Err(format!("{name} has shape {:?}, expected {shape:?}", found.shape));
+        }
+        Ok(Some(found.values))
+    }
+
     fn integers(&self, name: &str) -> Parsed<Option<(Vec<usize>, Vec<i32>)>> {
         let Some(view) = self.view(name) else { return Ok(None) };
         if view.dtype() != safetensors::Dtype::I32 {
@@ -234,7 +248,7 @@ pub fn write_outputs(
     safetensors::serialize_to_file([("y", y), ("state", state)], nothing, path).map_err(|e| fail(&e))
 }
 
-fn encode(dtype: Dtype, values: &[f32]) -> (safetensors::Dtype, Vec<u8>) {
+pub(crate) fn encode(dtype: Dtype, values: &[f32]) -> (safetensors::Dtype, Vec<u8>) {
     match dtype {
         Dtype::F32 => (safetensors::Dtype::F32, values.iter().flat_map(|v| v.to_le_bytes()).collect()),
         Dtype::F16 => {

@@ -30,6 +30,25 @@ impl Slots {
         Ok(Self { rows, table: DeviceTensor::from_slice(device, &[indices.len()], indices)? })
     }
 
+    /// Rows of the pool.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// `[batch]`
+    pub(crate) fn table(&self) -> &DeviceTensor<i32> {
+        &self.table
+    }
+
+    /// Whether there is one index a batch element, on the device.
+    pub(crate) fn check(&self, batch: usize, device: &Device) -> Result<()> {
+        if self.table.shape() != [batch] {
+            let found = format!("has {} values", self.table.numel());
+            return fault("state_indices", found, format!("{batch}, one a batch element"));
+        }
+        fits("state_indices", &self.table, &[batch], device)
+    }
+
     /// Writes other indices for as many batch elements to the same memory, which a captured graph goes on to read.
     ///
     /// # Errors
@@ -150,11 +169,7 @@ fn check_step<
     let rows = match options.slots {
         None => batch,
         Some(slots) => {
-            if slots.table.shape() != [batch] {
-                let found = format!("has {} values", slots.table.numel());
-                return fault("state_indices", found, format!("{batch}, one a batch element"));
-            }
-            fits("state_indices", &slots.table, &[batch], device)?;
+            slots.check(batch, device)?;
             slots.rows
         }
     };

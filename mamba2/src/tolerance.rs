@@ -56,6 +56,17 @@ pub const STEP_F16_Y: f64 = 3.2e-4;
 /// y in f32, and the f32 state in every type, of one decode step: a handful of f32 roundings.
 pub const STEP_F32: f64 = 1e-5;
 
+/// A whole mixer in bf16, relative L2: z, x, B, C and dt round twice on the way to the scan, and their errors of 1.66e-3
+/// (2^-8 / sqrt(12), over the mean of a binade) meet in products of up to four of them: 1.66e-3 sqrt(8) = 4.7e-3; the scan, the norm
+/// and the output round again: sqrt(4.7^2 + 2.3^2 + 2 1.66^2) = 5.7e-3. A quarter on top for their spread.
+pub const LAYER_BF16: f64 = 7.2e-3;
+
+/// A whole mixer in f16: [`LAYER_BF16`] with three more bits.
+pub const LAYER_F16: f64 = 9e-4;
+
+/// A whole mixer in f32: two exact products, and the scan's [`F32_EXACT`].
+pub const LAYER_F32: f64 = 3e-5;
+
 /// The recurrence in f64 against its own result stored as f32: one f32 rounding is at most 6e-8, and exp of an f32 decay
 /// computed elsewhere may differ in the last bit.
 pub const STORED_REFERENCE: f64 = 1e-5;
@@ -87,6 +98,16 @@ pub fn step(dtype: Dtype) -> Limits {
         Dtype::BF16 => STEP_BF16_Y,
     };
     Limits { y, state: STEP_F32 }
+}
+
+/// The limits of a whole mixer in `dtype`; the state of the scan, which is f32, sees all of the roundings before it.
+pub fn layer(dtype: Dtype) -> Limits {
+    let limit = match dtype {
+        Dtype::F32 => LAYER_F32,
+        Dtype::F16 => LAYER_F16,
+        Dtype::BF16 => LAYER_BF16,
+    };
+    Limits { y: limit, state: limit }
 }
 
 /// Squared error and squared size, summed over as many pieces of a result as are added.

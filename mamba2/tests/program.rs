@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use mamba2::{MixerWeights, case::Dtype, mixer::Sizes};
+
 fn run(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_mamba2")).args(args).output().unwrap()
 }
@@ -87,6 +89,47 @@ fn forward_prints_its_figures_and_writes_its_results() {
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     assert_eq!(tensors.tensor("y").unwrap().shape(), [1, 70, 2, 32]);
     assert_eq!(tensors.tensor("state").unwrap().shape(), [1, 2, 32, 32]);
+}
+
+#[test]
+fn a_layer_runs_from_a_file_of_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("layer.safetensors");
+    let sizes = Sizes { model: 64, heads: 4, head_dim: 32, groups: 2, state: 16, width: 4 };
+    MixerWeights::random(sizes, Dtype::BF16, 1).write(&path, "mixer.", Dtype::BF16).unwrap();
+    let file = path.to_str().unwrap();
+    for device in ["cpu", "ptx:sm_80", "ptx:sm_90a"] {
+        for dtype in ["bf16", "f32"] {
+            let out = run(&[
+                "layer",
+                "--weights",
+                file,
+                "--prefix",
+                "mixer.",
+                "--groups",
+                "2",
+                "--device",
+                device,
+                "--dtype",
+                dtype,
+                "--batch",
+                "2",
+                "--tokens",
+                "20",
+                "--steps",
+                "2",
+            ]);
+            let text = String::from_utf8_lossy(&out.stdout);
+            assert!(out.status.success(), "{device} {dtype}: {text}{}", String::from_utf8_lossy(&out.stderr));
+            for part in ["model 64, heads 4", "prefill  2 x 20 tokens", "decode   2 steps", "error    ok: y "]
+            {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+    let out = run(&["layer", "--weights", file, "--groups", "2"]);
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(text.contains("which prefix do the mixer's tensors have?"), "{text}");
 }
 
 #[test]

@@ -21,12 +21,20 @@
 
 mod chunk_cumsum;
 mod compute_out;
+mod conv1d;
+mod conv1d_step;
 mod exact_rows;
 mod fwd_pass_state;
+mod gated_norm;
+mod linear;
 mod step;
 mod step_size;
 
 pub use chunk_cumsum::chunk_cumsum;
 pub use compute_out::compute_out;
+pub use conv1d::{conv1d, conv1d_state};
+pub use conv1d_step::conv1d_step;
 pub use fwd_pass_state::fwd_pass_state;
+pub use gated_norm::gated_norm;
+pub use linear::linear;
 pub use step::step;

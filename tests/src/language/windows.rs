@@ -100,11 +100,17 @@ where
     P: Operand<Tile<T>> + tile_runtime::ConstParam + std::fmt::Debug + 'static,
 {
     let wide = 1_i64 << 40;
-    for (row, column) in [(0, 0), (-3, -5), (-8, 0), (9, 30), (10, 2), (2, 39), (i64::MIN, 0), (-wide, 3), (wide, 3)] {
+    for (row, column) in
+        [(0, 0), (-3, -5), (-8, 0), (9, 30), (10, 2), (2, 39), (i64::MIN, 0), (-wide, 3), (wide, 3)]
+    {
         let how = exact(format!("pad {pad:?} around {row} {column} {}", T::NAME), 512, [2, 1, 1]);
-        one::<T, T>(cases, how, plain(&[10, 37], Fill::Wide), plain(&[16, 64], Fill::Flags), move |x, out| {
-            padded::<T, P>(x, out, pad, row, column)
-        });
+        one::<T, T>(
+            cases,
+            how,
+            plain(&[10, 37], Fill::Wide),
+            plain(&[16, 64], Fill::Flags),
+            move |x, out| padded::<T, P>(x, out, pad, row, column),
+        );
     }
 }
 

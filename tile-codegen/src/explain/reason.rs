@@ -156,7 +156,10 @@ impl fmt::Display for Reason {
             Reason::FewPerThread(1) => write!(f, "a thread has no neighbouring elements"),
             Reason::FewPerThread(n) => write!(f, "a thread has {n} neighbouring elements"),
             Reason::Start(elements) => {
-                write!(f, "along the rows it begins at a multiple of {elements} elements only, as far as is known")
+                write!(
+                    f,
+                    "along the rows it begins at a multiple of {elements} elements only, as far as is known"
+                )
             }
             Reason::TargetWithoutWarpgroups(target) => write!(f, "{target} has no products of warpgroups"),
             Reason::Exact => write!(f, "operands are f32, whose products are exact; cast to tf32 or bf16"),

@@ -108,7 +108,8 @@ impl LowerCx<'_> {
         let (param, unit, elem) = self.tensor(start.tensor);
         let shape = layout.shape().to_vec();
         let starts = start.index.iter().zip(&shape);
-        let starts: Vec<Operand> = starts.map(|(&i, &n)| self.window_start(i, start.steps.stride(n))).collect();
+        let starts: Vec<Operand> =
+            starts.map(|(&i, &n)| self.window_start(i, start.steps.stride(n))).collect();
         let threads = thread_coords(layout);
         let (room, inside) = self.bounds((param, start.steps), &shape, &starts, &threads);
         let base = self.base(param, elem, &starts, &threads);

@@ -84,9 +84,7 @@ fn region(kernel: &Kernel, id: RegionId, known: &mut Divisors) {
             OpKind::Cast(_) => of(0),
             OpKind::Binary(binary) => match binary.op {
                 BinaryOp::Mul => product(of(0), of(1)),
-                BinaryOp::Add | BinaryOp::Sub | BinaryOp::Minimum | BinaryOp::Maximum => {
-                    common(of(0), of(1))
-                }
+                BinaryOp::Add | BinaryOp::Sub | BinaryOp::Minimum | BinaryOp::Maximum => common(of(0), of(1)),
                 _ => continue,
             },
             OpKind::For(_) => {

@@ -26,7 +26,9 @@ fn view<'a>(memory: &'a VecMemory, offset: i64, shape: &[i64], strides: &[i64]) 
 #[test]
 fn elements_outside_are_the_padding_value() {
     let memory = VecMemory::floats(Elem::F32, &[1.0; 16]);
-    let sum = |pad: Literal| list::<f32>(&load(&memory.tensor(&[16]), tiles(&[0]), &[256], pad)).iter().sum::<f32>();
+    let sum = |pad: Literal| {
+        list::<f32>(&load(&memory.tensor(&[16]), tiles(&[0]), &[256], pad)).iter().sum::<f32>()
+    };
     assert_eq!(sum(ZERO), 16.0);
     assert_eq!(sum(Literal::float(-1.0)), 16.0 - 240.0);
     let memory = VecMemory::floats(Elem::BF16, &[-3.0; 100]);

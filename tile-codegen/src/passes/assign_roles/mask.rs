@@ -28,7 +28,7 @@ pub(super) fn is_zero(pad: Literal) -> bool {
 /// Gives a load the padding zero, and its users a tile with the padding that it had. The load keeps its number.
 pub(super) fn mask(kernel: &mut Kernel, load: OpId) {
     let op = kernel.ops[load].clone();
-    let OpKind::Load(Load { shape, pad, hints }) = op.kind.clone() else { return };
+    let OpKind::Load(Load { shape, pad, hints, steps }) = op.kind.clone() else { return };
     if is_zero(pad) {
         return;
     }
@@ -38,7 +38,7 @@ pub(super) fn mask(kernel: &mut Kernel, load: OpId) {
         Literal::Int(_) => Literal::Int(0),
         Literal::Bool(_) => Literal::Bool(false),
     };
-    kernel.ops[load].kind = Load { shape: shape.clone(), pad: zero, hints }.into();
+    kernel.ops[load].kind = Load { shape: shape.clone(), pad: zero, hints, steps }.into();
     let (tile, elem) = (op.results[0], kernel.tile(op.results[0]).elem);
     let mut emit = Emit { kernel, loc: op.loc, constants: Vec::new(), ops: Vec::new() };
     let inside = emit.inside(&op.operands, &shape);
