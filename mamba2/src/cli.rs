@@ -2,6 +2,8 @@
 
 mod accuracy;
 mod bench;
+mod bench_calls;
+mod bench_step;
 mod check;
 mod forward;
 mod layer;
@@ -36,6 +38,10 @@ enum Command {
     Check(check::Args),
     /// Time the forward pass, after checking it against the float64 reference.
     Bench(bench::Args),
+    /// Time decode steps beside a copy, on a GPU.
+    BenchStep(bench_step::Args),
+    /// Time what a warm call costs the host, and replay one as a graph.
+    BenchCalls(bench_calls::Args),
     /// Run a whole mixer from a file of weights, and compare it with its definition in float64.
     Layer(layer::Args),
     /// Print the tile IR or the PTX of one kernel.
@@ -49,6 +55,8 @@ impl Cli {
             Command::Forward(args) => forward::run(args),
             Command::Check(args) => check::run(args),
             Command::Bench(args) => bench::run(args),
+            Command::BenchStep(args) => bench_step::run(args),
+            Command::BenchCalls(args) => bench_calls::run(args),
             Command::Layer(args) => layer::run(args),
             Command::Show(args) => show::run(args),
         }
@@ -78,6 +86,8 @@ mod tests {
             "mamba2 bench --plot figure.png --from old.jsonl --from new.jsonl --peer triton.jsonl",
             "mamba2 show compute_out --target sm_80 --stage ptx",
             "mamba2 show compute_out --target sm_90a --explain",
+            "mamba2 bench-step --batch 1,16,256 --heads 80",
+            "mamba2 bench-calls --shape m130m",
             "mamba2 layer --weights layer.safetensors --prefix layers.0.mixer. --groups 2 --norm-before-gate",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");

@@ -1,6 +1,6 @@
 //! The one place where the program meets devices and kernels.
 
-mod replay;
+pub(crate) mod replay;
 
 use std::time::{Duration, Instant};
 

@@ -14,7 +14,7 @@ const REPLAYS: usize = 30;
 const FLUSH_VALUES: usize = (256 << 20) / size_of::<u32>();
 
 /// Median time of one replay of what `queue` queues.
-pub(super) fn median_time(device: &Device, queue: &mut dyn FnMut(&Stream) -> Result<()>) -> Result<Duration> {
+pub(crate) fn median_time(device: &Device, queue: &mut dyn FnMut(&Stream) -> Result<()>) -> Result<Duration> {
     let stream = device.new_stream()?;
     for _ in 0..WARM_UPS {
         queue(&stream)?;
