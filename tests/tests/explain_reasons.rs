@@ -310,6 +310,7 @@ fn sizes_and_types_of_products() {
         assert!(wide, "{product}: {explanation}");
     }
     let explanation = compiled(narrow(&x, &meta(&[64, 8]), &mut out), &Target::SM_90A).explanation.clone();
+    assert_eq!((explanation.no_roles, explanation.threads), (Some(Reason::LoadedOnce), 128));
     says(
         &explanation,
         &[("mma", "no wgmma", Reason::Unreadable), ("store out", "no bulk copies", Reason::Small(512))],

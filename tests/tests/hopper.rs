@@ -32,3 +32,10 @@ fn padding() {
     assert!(report.runs >= 20, "{} runs", report.runs);
     report.assert_clean();
 }
+
+#[test]
+fn once() {
+    let report = hopper::once();
+    assert!(report.runs >= 40, "{} runs", report.runs);
+    report.assert_clean();
+}

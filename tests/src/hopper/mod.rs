@@ -5,6 +5,7 @@ mod control;
 mod flow;
 mod memory;
 mod named;
+mod once;
 mod padding;
 mod products;
 
@@ -12,6 +13,7 @@ pub use control::control;
 pub use flow::flow;
 pub use memory::memory;
 pub use named::named;
+pub use once::once;
 pub use padding::padding;
 pub use products::products;
 
@@ -19,6 +21,7 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tile_runtime::ExecutorOptions;
+use tile_runtime::codegen::explain::Reason;
 use tile_runtime::prelude::*;
 
 use crate::lab::Report;
@@ -29,9 +32,14 @@ pub struct Run<'a> {
     device: &'a Device,
     config: Option<Config>,
     wide: Cell<bool>,
+    once: Cell<bool>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn new(device: &'a Device, config: Option<Config>) -> Self {
+        Run { device, config, wide: Cell::new(false), once: Cell::new(false) }
+    }
+
     fn device(&self) -> &Device {
         self.device
     }
@@ -41,6 +49,9 @@ impl Run<'_> {
         let launch = launch.config(config);
         let ptx = launch.ptx(&Target::SM_90A)?;
         self.wide.set(ptx.contains("wgmma.mma_async") && ptx.contains("cp.async.bulk.tensor"));
+        let compiled = launch.compile(&Target::SM_90A)?;
+        let whole = compiled.explanation.no_roles == Some(Reason::LoadedOnce);
+        self.once.set(whole && config.num_warps.is_some_and(|warps| compiled.threads as usize == 32 * warps));
         launch.launch(grid)
     }
 }
@@ -50,6 +61,8 @@ impl Run<'_> {
 enum Path {
     /// Products of warpgroups and bulk tensor copies.
     Wide,
+    /// The same without roles: copies are started before anything else.
+    Once,
     /// Whatever is right.
     Any,
 }
@@ -78,21 +91,22 @@ impl Lab {
         case: impl Fn(&Run<'_>) -> Result<Vec<f32>>,
     ) {
         let cpu = Device::cpu();
-        let on_cpu = attempt(&case, &Run { device: &cpu, config: None, wide: Cell::new(false) });
+        let on_cpu = attempt(&case, &Run::new(&cpu, None));
         if let (Some(expected), Ok(found)) = (expected, &on_cpu)
             && let Some(text) = differences(found, expected)
         {
             self.report.fail(format!("{name} on the CPU: {text}"));
         }
         for &config in configs {
-            let run = Run { device: &self.executor, config: Some(config), wide: Cell::new(false) };
+            let run = Run::new(&self.executor, Some(config));
             self.report.runs += 1;
             let fault = match (&on_cpu, attempt(&case, &run)) {
                 (Err(error), _) => Some(format!("the CPU refuses it: {error}")),
                 (Ok(_), Err(error)) => Some(error),
-                (Ok(_), Ok(_)) if path == Path::Wide && !run.wide.get() => {
+                (Ok(_), Ok(_)) if path != Path::Any && !run.wide.get() => {
                     Some("neither warpgroups nor bulk tensor copies".to_owned())
                 }
+                (Ok(_), Ok(_)) if path == Path::Once && !run.once.get() => Some("there are roles".to_owned()),
                 (Ok(on_cpu), Ok(found)) => differences(&found, expected.unwrap_or(on_cpu)),
             };
             if let Some(fault) = fault {

@@ -21,6 +21,8 @@ pub enum Reason {
     /// Which tile is loaded, or whether, depends on elements of tiles, or of a tensor that the kernel writes: one thread
     /// alone cannot know.
     DataPath,
+    /// No tile is copied in a loop, so that one of the threads that compute starts all copies before anything else.
+    LoadedOnce,
     /// The tile is computed, not loaded.
     Computed,
     /// The kernel writes the tensor.
@@ -48,7 +50,7 @@ pub enum Reason {
     Steps,
 
     // Bulk stores.
-    /// The kernel is not divided into roles.
+    /// No tile of the kernel comes through a channel.
     Undivided,
     /// The kernel accesses the tensor in so many places.
     Accesses(usize),
@@ -124,6 +126,12 @@ impl fmt::Display for Reason {
                     "which tile is loaded, or whether, depends on elements of tiles, or of a tensor that the kernel writes"
                 )
             }
+            Reason::LoadedOnce => {
+                write!(
+                    f,
+                    "no tile is copied in a loop; the first thread starts all copies before anything else"
+                )
+            }
             Reason::Computed => write!(f, "the tile is computed, not loaded"),
             Reason::Written => write!(f, "the kernel writes the tensor"),
             Reason::Truth => write!(f, "elements are bool"),
@@ -140,7 +148,7 @@ impl fmt::Display for Reason {
             }
             Reason::ShortRow(bytes) => write!(f, "a row of the tile has {bytes} bytes, fewer than 16"),
             Reason::Steps => write!(f, "its index counts elements, so that it may begin anywhere"),
-            Reason::Undivided => write!(f, "the kernel is not divided into roles"),
+            Reason::Undivided => write!(f, "no tile of the kernel comes through a channel"),
             Reason::Accesses(n) => write!(f, "the kernel accesses the tensor in {n} places"),
             Reason::SameTile => write!(f, "iterations of a loop may store the same tile"),
             Reason::NoLoop => write!(f, "it is not in the body of a counted loop around a product"),

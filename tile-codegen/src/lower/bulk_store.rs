@@ -6,7 +6,7 @@ use super::LowerCx;
 use super::channels::{MapPlan, corners};
 use crate::ir::OpId;
 use crate::ops::OpKind;
-use crate::ptx::{Addr, Cmp, Hopper, Operand, PredOp, Reg, Ty};
+use crate::ptx::{Addr, Cmp, Hopper, Operand, PredOp, Ty};
 
 impl LowerCx<'_> {
     /// Whether any tile is stored by bulk tensor copies.
@@ -17,12 +17,6 @@ impl LowerCx<'_> {
             found |= matches!(op.kind, OpKind::Store(_)) && shared(op.operands[0]);
         });
         found
-    }
-
-    /// The thread that starts copies.
-    fn first_thread(&mut self) -> Reg {
-        let tid = self.tid();
-        self.hoist(|f| f.setp(Cmp::Eq, Ty::S32, tid, 0))
     }
 
     /// Stores a tile that lies in shared memory, and that a barrier has made known to all.

@@ -129,6 +129,24 @@ impl LowerCx<'_> {
         self.f.mov_to(Ty::B32, cursor.parity, parity);
     }
 
+    /// The "full" mbarrier of a channel that is filled once.
+    fn only_mbarrier(&mut self, channel: usize) -> Addr {
+        let (plan, base) = (self.shared.channels[&channel], self.shared_base());
+        Addr::reg(base, i64::from(plan.barriers))
+    }
+
+    /// The address of the stage that a cursor is at, or of the only one of a channel that is filled once.
+    fn stage_of(&mut self, channel: usize, cursor: Option<Cursor>) -> Reg {
+        if let Some(cursor) = cursor {
+            return self.stage_address(channel, cursor.stage);
+        }
+        let (plan, base) = (self.shared.channels[&channel], self.shared_base());
+        self.hoist(|f| {
+            let stage = f.add_s32(base, i64::from(plan.tiles));
+            f.materialize(Ty::B32, stage)
+        })
+    }
+
     fn send_cursor(&mut self, channel: usize) -> Cursor {
         if let Some(&known) = self.channels.send.get(&channel) {
             return known;
@@ -138,23 +156,38 @@ impl LowerCx<'_> {
         new
     }
 
-    /// `send`: waits for an empty stage and starts the copies into it. One thread runs this.
+    /// `send`: waits for an empty stage and starts the copies into it. One thread does this: that of its role, or the first
+    /// of the block.
     pub(crate) fn send(&mut self, id: OpId, send: &Send) {
-        let op = self.kernel.ops[id].clone();
         let plan = self.shared.channels[&send.channel];
+        if plan.once() {
+            let (first, skip) = (self.first_thread(), self.f.label());
+            self.f.bra_unless(first, skip, false);
+            let full = self.only_mbarrier(send.channel);
+            self.start_copies(id, send, full, None);
+            return self.f.place(skip);
+        }
         let cursor = self.send_cursor(send.channel);
         let (full, empty) = (
             self.mbarrier(send.channel, cursor.stage, false),
             self.mbarrier(send.channel, cursor.stage, true),
         );
         self.f.mbarrier_wait(empty, cursor.parity);
+        self.start_copies(id, send, full, Some(cursor));
+        self.advance(cursor, plan.stages);
+    }
+
+    /// Starts the copies of a tile into the stage that a cursor is at, or the only one; they complete at its "full"
+    /// mbarrier.
+    fn start_copies(&mut self, id: OpId, send: &Send, full: Addr, cursor: Option<Cursor>) {
+        let op = self.kernel.ops[id].clone();
         self.f.mbarrier_arrive_expect_tx(full, i64::from(send.layout.bytes));
         let map = MapPlan::of(self.kernel, op.operands[0], send.elem, &send.layout)
             .expect("a sent tile has a tensor map");
         let address = self.map(&map);
         let starts: Vec<Operand> =
             op.operands[1..].iter().zip(&send.layout.shape).map(|(&i, &n)| self.coordinate(i, n)).collect();
-        let stage = self.stage_address(send.channel, cursor.stage);
+        let stage = self.stage_of(send.channel, cursor);
         for corner in corners(&map, &send.layout.shape) {
             let coords: Vec<Operand> =
                 map.axes.iter().map(|&axis| self.f.add_s32(starts[axis], corner[axis] as i64)).collect();
@@ -162,7 +195,6 @@ impl LowerCx<'_> {
             let dst = Addr::reg(stage, i64::from(send.layout.offset(flat as u32)));
             self.f.tensor_load(dst, address, &coords, full);
         }
-        self.advance(cursor, plan.stages);
     }
 
     /// The first element of tile `index` along an axis, as a copy's coordinate: what is out of reach stays out of bounds.
@@ -196,17 +228,18 @@ impl LowerCx<'_> {
     pub(crate) fn receive(&mut self, id: OpId, receive: &Receive) {
         let result = self.kernel.ops[id].results[0];
         let plan = self.shared.channels[&receive.channel];
-        let cursor = match self.channels.receive.get(&receive.channel) {
-            Some(&known) => known,
-            None => {
-                let new = self.cursor(0);
-                self.channels.receive.insert(receive.channel, new);
-                new
+        let cursor = (!plan.once()).then(|| self.receive_cursor(receive.channel));
+        match cursor {
+            Some(cursor) => {
+                let full = self.mbarrier(receive.channel, cursor.stage, false);
+                self.f.mbarrier_wait(full, cursor.parity);
             }
-        };
-        let full = self.mbarrier(receive.channel, cursor.stage, false);
-        self.f.mbarrier_wait(full, cursor.parity);
-        let stage = self.stage_address(receive.channel, cursor.stage);
+            None => {
+                let full = self.only_mbarrier(receive.channel);
+                self.f.mbarrier_wait(full, 0);
+            }
+        }
+        let stage = self.stage_of(receive.channel, cursor);
         if receive.placed {
             self.stages.insert(result, stage);
         } else {
@@ -214,7 +247,18 @@ impl LowerCx<'_> {
             let value = self.load_vector(receive.elem, 1, Space::Shared, at, None, Operand::Imm(0), false);
             self.bind(result, value);
         }
-        self.advance(cursor, plan.stages);
+        if let Some(cursor) = cursor {
+            self.advance(cursor, plan.stages);
+        }
+    }
+
+    fn receive_cursor(&mut self, channel: usize) -> Cursor {
+        if let Some(&known) = self.channels.receive.get(&channel) {
+            return known;
+        }
+        let new = self.cursor(0);
+        self.channels.receive.insert(channel, new);
+        new
     }
 
     /// `send_tile`: waits for an empty stage and stores to it; each warp arrives once its lanes have stored.
@@ -311,7 +355,9 @@ impl LowerCx<'_> {
             for stage in 0..plan.stages {
                 let at = |index: u32| Addr::reg(base, i64::from(plan.barriers + 8 * index));
                 self.f.mbarrier_init(at(stage), i64::from(plan.senders));
-                self.f.mbarrier_init(at(plan.stages + stage), i64::from(plan.receivers));
+                if !plan.once() {
+                    self.f.mbarrier_init(at(plan.stages + stage), i64::from(plan.receivers));
+                }
             }
         }
         self.f.hopper(Hopper::FenceMbarrierInit);

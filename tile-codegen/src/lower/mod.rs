@@ -134,7 +134,11 @@ pub fn lower(
     };
     cx.bulk_stores = cx.has_bulk_stores();
     cx.scalar_params();
+    cx.init_channels();
     cx.region(kernel.body);
+    if !cx.has_roles() {
+        cx.wait_for_bulk_stores();
+    }
     let LowerCx { mut f, prologues, .. } = cx;
     let mut prologue = prologues.concat();
     let body = std::mem::take(&mut f.kernel_mut().lines);

@@ -2,6 +2,7 @@
 
 use super::LowerCx;
 use crate::ir::OpId;
+use crate::ops::OpKind;
 use crate::ops::roles::{Cluster, Roles};
 use crate::ptx::{Cmp, Hopper, IntOp, Label, Reg, SpecialReg, Ty};
 
@@ -32,8 +33,13 @@ impl LowerCx<'_> {
         }
     }
 
+    /// Whether the block is divided; each role then ends by itself.
+    pub(super) fn has_roles(&self) -> bool {
+        let ops = &self.kernel.regions[self.kernel.body].ops;
+        ops.iter().any(|&id| matches!(self.kernel.ops[id].kind, OpKind::Roles(_)))
+    }
+
     pub(crate) fn lower_roles(&mut self, id: OpId, roles: &Roles) {
-        self.init_channels();
         let end = self.f.label();
         let tid = self.f.special(SpecialReg::TidX);
         let clusters = roles.clusters();

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{LowerCx, Slot};
 use crate::layout::ThreadOffset;
-use crate::ptx::{FuncBuilder, IntOp, Operand, Reg, SpecialReg, Ty};
+use crate::ptx::{Cmp, FuncBuilder, IntOp, Operand, Reg, SpecialReg, Ty};
 
 /// Registers that the prologue has computed.
 #[derive(Clone, Default)]
 pub(super) struct ThreadRegs {
     tid: Option<Reg>,
+    first: Option<Reg>,
     block: Option<[Operand; 3]>,
     linear: BTreeMap<([u32; 5], Vec<u32>), Operand>,
     owner: BTreeMap<(u32, u32), Option<Reg>>,
@@ -25,6 +26,17 @@ impl LowerCx<'_> {
         let tid = self.role_tid();
         self.thread.tid = Some(tid);
         tid
+    }
+
+    /// Whether this is the first thread of the role: the one that starts bulk tensor copies.
+    pub(super) fn first_thread(&mut self) -> Reg {
+        if let Some(first) = self.thread.first {
+            return first;
+        }
+        let tid = self.tid();
+        let first = self.hoist(|f| f.setp(Cmp::Eq, Ty::S32, tid, 0));
+        self.thread.first = Some(first);
+        first
     }
 
     /// The XOR of the bases of the thread's set lane and warp bits.
@@ -51,7 +63,7 @@ impl LowerCx<'_> {
             let tid = self.tid();
             self.hoist(|f| {
                 let bits = f.int(IntOp::And, Ty::B32, tid, mask);
-                f.setp(crate::ptx::Cmp::Eq, Ty::S32, bits, 0)
+                f.setp(Cmp::Eq, Ty::S32, bits, 0)
             })
         });
         self.thread.owner.insert((lane_mask, warp_mask), pred);

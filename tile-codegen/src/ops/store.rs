@@ -179,12 +179,10 @@ impl Store {
     /// Why threads store it themselves.
     pub(crate) fn bulk(&self, cx: &PlaceCx<'_>, tile: &TileType) -> Result<SharedLayout, Reason> {
         let (kernel, tensor) = (cx.kernel, cx.op.operands[1]);
-        let divided =
-            kernel.regions[kernel.body].ops.iter().any(|&op| matches!(kernel.ops[op].kind, OpKind::Roles(_)));
         if !cx.target.warpgroups {
             return Err(Reason::TargetWithoutBulk(cx.target.name));
         }
-        if !divided {
+        if !crate::passes::assign_roles::has_channels(kernel) {
             return Err(Reason::Undivided);
         }
         if self.steps == Steps::Elements {

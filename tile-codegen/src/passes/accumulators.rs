@@ -30,12 +30,16 @@ impl Accumulators {
         collect(kernel, kernel.body, &mut uses, &mut home, &mut zeros);
         let mut found = Accumulators::default();
         let sums = sums(kernel);
+        let mut makers = BTreeMap::new();
+        kernel.walk(|id, op| makers.extend(op.results.iter().map(|&result| (result, id))));
         let mut regions = vec![kernel.body];
         while let Some(region) = regions.pop() {
             for &id in &kernel.regions[region].ops {
                 let op = &kernel.ops[id];
                 regions.extend(&op.regions);
-                let own = |acc: &ValueId| uses.get(acc) == Some(&1) && home.get(acc) == Some(&region);
+                let once = |acc: &ValueId| uses.get(acc) == Some(&1) && home.get(acc) == Some(&region);
+                let own =
+                    |acc: &ValueId| aliases(kernel, &makers, *acc).is_some_and(|all| all.iter().all(once));
                 if is_wide(kernel, id) && own(&op.operands[2]) && !zeros.contains(&op.operands[2]) {
                     found.in_place.insert(id);
                     found.join(op.results[0], op.operands[2]);
@@ -96,6 +100,20 @@ impl Accumulators {
             }
         });
         self.lazy = lazy;
+    }
+}
+
+/// The values whose registers a value has: its own, and what it is a view of. `None` for a broadcast, whose elements share
+/// registers.
+fn aliases(kernel: &Kernel, makers: &BTreeMap<ValueId, OpId>, value: ValueId) -> Option<Vec<ValueId>> {
+    let mut found = vec![value];
+    loop {
+        let Some(op) = makers.get(found.last()?).map(|&id| &kernel.ops[id]) else { return Some(found) };
+        match op.kind {
+            OpKind::Reshape(_) | OpKind::Permute(_) | OpKind::ConvertLayout(_) => found.push(op.operands[0]),
+            OpKind::BroadcastTo(_) => return None,
+            _ => return Some(found),
+        }
     }
 }
 

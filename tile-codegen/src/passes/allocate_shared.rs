@@ -38,7 +38,8 @@ pub struct ChannelPlan {
     pub barriers: u32,
     /// Arrivals that make a stage full: one of each warp that stores to it, or of the thread that starts copies.
     pub senders: u32,
-    /// Arrivals that make it empty: one of each warp that receives from it.
+    /// Arrivals that make it empty: one of each warp that receives from it. 0 where there are no roles: what is sent before
+    /// anything else is sent once, and stages have no "empty" mbarriers.
     pub receivers: u32,
 }
 
@@ -46,6 +47,16 @@ impl ChannelPlan {
     /// Bytes of all stages.
     pub fn bytes(&self) -> u32 {
         self.stage * self.stages
+    }
+
+    /// Whether it is filled once.
+    pub fn once(&self) -> bool {
+        self.receivers == 0
+    }
+
+    /// Bytes of the mbarriers.
+    fn barrier_bytes(&self) -> u32 {
+        self.stages * if self.once() { 8 } else { 16 }
     }
 }
 
@@ -137,7 +148,7 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
     }
     for channel in plan.channels.values_mut() {
         channel.barriers = plan.bytes.next_multiple_of(8);
-        plan.bytes = channel.barriers + 16 * channel.stages;
+        plan.bytes = channel.barriers + channel.barrier_bytes();
     }
     let listed = placed.iter().map(|(offset, b)| (*offset, b.bytes, purpose(kernel, b.owner, &plan)));
     plan.buffers = listed.collect();
@@ -195,7 +206,7 @@ fn too_much(kernel: &Kernel, target: &Target, plan: &SharedPlan) -> Diagnostics 
 struct Liveness<'k> {
     kernel: &'k Kernel,
     position: usize,
-    /// The role around the current place, and how many of its warps arrive at mbarriers.
+    /// The role around the current place, and how many of its warps arrive at mbarriers: none outside of roles.
     role: usize,
     warps: u32,
     buffers: Vec<Buffer>,

@@ -1,5 +1,6 @@
 //! `assign_roles`: on GPUs whose warpgroups multiply out of shared memory, a kernel with such products is divided into
-//! roles: one thread loads tiles into channels, warpgroups compute.
+//! roles: one thread loads tiles into channels, warpgroups compute. Where no tile is loaded in a loop there is nothing to
+//! load while others compute: all copies are started before anything else, by a thread that computes like the others.
 //!
 //! The division is a [`Partition`]: any map from operations to roles. `split` carries it out: each role is a copy of the
 //! kernel without what other roles own; a value that crosses roles goes through a channel; scalars and control flow are
@@ -14,6 +15,8 @@ mod split;
 mod stage_layout;
 
 pub use partition::{Partition, Role, split};
+
+use partition::send_first;
 
 use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
@@ -31,6 +34,8 @@ const STAGES: usize = 4;
 const SMALLEST: usize = 16;
 /// Registers of a thread that only loads.
 const LOADER_REGISTERS: usize = 40;
+/// The role that loads.
+const LOADER: usize = 1;
 
 /// Divides a kernel that gains from it.
 ///
@@ -40,11 +45,7 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
     let num_warps = kernel.num_warps.unwrap_or(1);
     let allowed = allowed(kernel, cx, num_warps);
     if let Err(reason) = allowed {
-        kernel.notes.push(Note {
-            loc: LocId::default(),
-            title: String::new(),
-            choice: Choice::NoRoles(reason),
-        });
+        undivided(kernel, reason);
     }
     let (loads, others) = bulk_loads(kernel, allowed);
     for (id, reason) in others {
@@ -54,28 +55,53 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
     if loads.is_empty() {
         return Ok(Changed::No);
     }
-    let divide = |kernel: &Kernel, loads: &[BulkLoad]| {
-        let mut divided = kernel.clone();
-        split(&mut divided, &partition(kernel, cx, loads, num_warps)).map(|()| divided)
-    };
-    if let Ok(divided) = divide(kernel, &loads) {
-        *kernel = divided;
-        return Ok(Changed::Yes);
-    }
     // Where the path or a load depends on the elements of a tile, one thread alone cannot load.
-    let (known, unknown): (Vec<BulkLoad>, Vec<BulkLoad>) =
-        loads.into_iter().partition(|load| divide(kernel, std::slice::from_ref(load)).is_ok());
-    for load in unknown {
-        let op = kernel.ops[load.op].clone();
-        kernel.note(&op, Choice::NoChannel(Reason::DataPath));
+    let known = match divide(kernel, cx, &loads, num_warps) {
+        Ok(_) => loads,
+        Err(_) => {
+            let alone = |load: &BulkLoad| divide(kernel, cx, std::slice::from_ref(load), num_warps);
+            let (known, unknown): (Vec<_>, Vec<_>) = loads.into_iter().partition(|load| alone(load).is_ok());
+            for load in unknown {
+                let op = kernel.ops[load.op].clone();
+                kernel.note(&op, Choice::NoChannel(Reason::DataPath));
+            }
+            known
+        }
+    };
+    match divide(kernel, cx, &known, num_warps) {
+        Ok(divided) if !known.is_empty() => {
+            *kernel = divided;
+            Ok(Changed::Yes)
+        }
+        Ok(_) | Err(_) => {
+            undivided(kernel, Reason::DataPath);
+            Ok(Changed::No)
+        }
     }
-    if let Some(divided) = divide(kernel, &known).ok().filter(|_| !known.is_empty()) {
-        *kernel = divided;
-        return Ok(Changed::Yes);
-    }
-    let choice = Choice::NoRoles(Reason::DataPath);
+}
+
+/// Notes why there are no roles.
+fn undivided(kernel: &mut Kernel, reason: Reason) {
+    let choice = Choice::NoRoles(reason);
     kernel.notes.push(Note { loc: LocId::default(), title: String::new(), choice });
-    Ok(Changed::No)
+}
+
+/// The kernel with its loads in channels: without roles where each of them is done once.
+fn divide(
+    kernel: &Kernel,
+    cx: &PassCx<'_>,
+    loads: &[BulkLoad],
+    num_warps: usize,
+) -> Result<Kernel, Diagnostics> {
+    let partition = partition(kernel, cx, loads, num_warps);
+    let mut divided = kernel.clone();
+    if loads.iter().all(|load| !load.looped) && send_first(&mut divided, &partition, LOADER)? {
+        undivided(&mut divided, Reason::LoadedOnce);
+        return Ok(divided);
+    }
+    divided = kernel.clone();
+    split(&mut divided, &partition)?;
+    Ok(divided)
 }
 
 /// Warpgroups that compute, and one thread that loads.
@@ -91,7 +117,7 @@ fn partition(kernel: &Kernel, cx: &PassCx<'_>, loads: &[BulkLoad], num_warps: us
         }
     });
     for load in loads {
-        partition.owner.insert(load.op, 1);
+        partition.owner.insert(load.op, LOADER);
         let count = if load.looped { load.latency.unwrap_or(stages) } else { 1 };
         partition.stages.insert(load.op, count);
     }
@@ -110,6 +136,13 @@ fn allowed(kernel: &Kernel, cx: &PassCx<'_>, num_warps: usize) -> Result<(), Rea
         return Err(Reason::NotWarpgroups(num_warps));
     }
     if has_wide_product(kernel, num_warps) { Ok(()) } else { Err(Reason::NoWideProduct) }
+}
+
+/// Whether any tile comes through a channel.
+pub fn has_channels(kernel: &Kernel) -> bool {
+    let mut found = false;
+    kernel.walk(|_, op| found |= matches!(op.kind, OpKind::Receive(_)));
+    found
 }
 
 /// Whether some product is one that warpgroups can do.

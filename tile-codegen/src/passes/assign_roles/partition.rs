@@ -44,6 +44,41 @@ pub struct Partition {
 /// another stores. The kernel is then to be thrown away.
 pub fn split(kernel: &mut Kernel, partition: &Partition) -> Result<(), Diagnostics> {
     let roles = check_partition(partition)?;
+    let regions = copies(kernel, partition)?;
+    kernel.num_warps = Some(roles.block_warps());
+    let op = kernel.new_op(roles.into(), Vec::new(), Vec::new(), LocId::default());
+    kernel.ops[op].regions = regions;
+    kernel.regions[kernel.body].ops = vec![op];
+    Ok(())
+}
+
+/// Replaces the body of a kernel by what `loader`, a role of one thread, does, and then what the other of two roles does:
+/// everything is sent before anything else. False, and the kernel is to be thrown away, if the loader has a loop.
+///
+/// # Errors
+/// As [`split`].
+pub(super) fn send_first(
+    kernel: &mut Kernel,
+    partition: &Partition,
+    loader: usize,
+) -> Result<bool, Diagnostics> {
+    let regions = copies(kernel, partition)?;
+    let looped = |id: OpId| matches!(kernel.ops[id].kind, OpKind::For(_) | OpKind::Loop(_));
+    if inside(kernel, regions[loader]).into_iter().any(looped) {
+        return Ok(false);
+    }
+    let mut ops = Vec::new();
+    for region in [regions[loader], regions[1 - loader]] {
+        ops.extend(kernel.regions[region].ops.iter().copied());
+        // The `yield` at the end of the role.
+        ops.pop();
+    }
+    kernel.regions[kernel.body].ops = ops;
+    Ok(true)
+}
+
+/// A copy of the body for each role.
+fn copies(kernel: &mut Kernel, partition: &Partition) -> Result<Vec<RegionId>, Diagnostics> {
     mask_loads(kernel, partition);
     let results = |&op: &OpId| kernel.ops[op].results.clone();
     let channels: BTreeMap<ValueId, usize> =
@@ -65,11 +100,7 @@ pub fn split(kernel: &mut Kernel, partition: &Partition) -> Result<(), Diagnosti
         needed = received;
     };
     check_roles(kernel, partition, &regions)?;
-    kernel.num_warps = Some(roles.block_warps());
-    let op = kernel.new_op(roles.into(), Vec::new(), Vec::new(), LocId::default());
-    kernel.ops[op].regions = regions;
-    kernel.regions[kernel.body].ops = vec![op];
-    Ok(())
+    Ok(regions)
 }
 
 /// Masks the loads of roles of one thread whose padding bulk tensor copies do not fill in.
