@@ -1,7 +1,7 @@
 //! What a forward pass takes and gives: inputs of any float types, options, outputs.
 
 use tile_runtime::prelude::*;
-use tile_runtime::{DeviceTensor, Element, Stream};
+use tile_runtime::{DeviceTensor, Element, Stream, Target, target_of};
 
 use crate::sequences::Sequences;
 
@@ -162,6 +162,15 @@ pub struct Options {
     pub state_type: StateType,
     /// The stream to launch on; the device's default one when not given.
     pub stream: Option<Stream>,
+    /// What GPUs' code is generated for; what suits the device when not given. See [`Launch::target`](tile_runtime::Launch::target).
+    pub target: Option<Target>,
+}
+
+impl Options {
+    /// The target of the code that `device` will run, if it runs any.
+    pub(crate) fn target_on(&self, device: &Device) -> Option<Target> {
+        target_of(device).map(|own| self.target.unwrap_or(own))
+    }
 }
 
 /// The results of a forward pass.

@@ -5,7 +5,7 @@ pub(crate) mod replay;
 use std::time::{Duration, Instant};
 
 use mamba2::{
-    Options,
+    Options, StepOptions,
     case::{Case, Dtype},
     problem::Shape,
     resident::{HostFloat, HostOutputs, Resident, Work, with_resident},
@@ -176,7 +176,11 @@ impl<T: HostFloat, Dt: HostFloat> Problem for Kept<T, Dt> {
     }
 
     fn run(&self) -> Result<HostOutputs> {
-        Ok(if self.step { self.resident.step()? } else { self.resident.forward(&self.options(None))? })
+        Ok(if self.step {
+            self.resident.step(&StepOptions::default())?
+        } else {
+            self.resident.forward(&self.options(None))?
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `forward`: checks its inputs, and launches the three kernels.
 
-use tile_runtime::{DeviceTensor, target_of};
+use tile_runtime::DeviceTensor;
 
 use crate::arguments::{FloatElement, Inputs, Options, Outputs, Value};
 use crate::check::{check, fault, fits};
@@ -28,7 +28,7 @@ pub fn forward<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: 
     options: &Options,
 ) -> Result<Outputs<T>> {
     let stream = options.stream.clone().unwrap_or_else(|| inputs.x.device().default_stream());
-    whole(inputs, options, target_of(inputs.x.device()))?.run(&stream)
+    whole(inputs, options, options.target_on(inputs.x.device()))?.run(&stream)
 }
 
 /// As [`forward`], into outputs of an earlier pass with the same sizes, and with the memory of `workspace`: once that has
@@ -43,7 +43,7 @@ pub fn forward_into<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
     let shape = check(inputs)?;
-    let plan = Plan::new::<T>(shape, options.chunk, target_of(inputs.x.device()))?;
+    let plan = Plan::new::<T>(shape, options.chunk, options.target_on(inputs.x.device()))?;
     check_outputs(inputs, shape, outputs)?;
     if workspace.device() != inputs.x.device() {
         let found = format!("is on {}", workspace.device());

@@ -1,7 +1,7 @@
 //! One forward pass, ready to be launched: inputs, block sizes, and the memory of its three kernels.
 
 use tile_runtime::prelude::*;
-use tile_runtime::{DeviceTensor, Launch, Stream, Target, target_of};
+use tile_runtime::{DeviceTensor, Launch, Stream, Target};
 
 use crate::arguments::{FloatElement, Inputs, Options, Outputs, Value};
 use crate::check::check;
@@ -21,6 +21,8 @@ pub(crate) struct Pass<'a, T, Dt, D, Z, S> {
     d: Option<DeviceTensor<D>>,
     between: Intermediates<T>,
     outputs: Outputs<T>,
+    /// As in the options.
+    target: Option<Target>,
 }
 
 /// D as a matrix: `[heads, 1]` where there is one value a head.
@@ -50,7 +52,7 @@ impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatE
     ) -> Result<Self> {
         let d = d_matrix(inputs.d)?;
         let between = workspace.views(shape, &plan, options.state_type)?;
-        Ok(Self { inputs: *inputs, shape, plan, d, between, outputs })
+        Ok(Self { inputs: *inputs, shape, plan, d, between, outputs, target: options.target })
     }
 
     /// Launches the three kernels.
@@ -62,7 +64,12 @@ impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatE
     }
 
     pub(crate) fn queue(&mut self, kernel: &str, stream: &Stream) -> Result<()> {
+        let target = self.target;
         let (launch, grid) = self.launch(kernel)?;
+        let launch = match target {
+            Some(target) => launch.target(&target),
+            None => launch,
+        };
         Ok(launch.on(stream).launch(grid)?)
     }
 
@@ -112,7 +119,7 @@ impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatE
     }
 
     fn compute_out(&mut self) -> (Launch<'_>, [usize; 3]) {
-        let Self { inputs, shape, plan, d, between, outputs } = self;
+        let Self { inputs, shape, plan, d, between, outputs, .. } = self;
         let Intermediates { dt, decay, states } = between;
         let (steps, d) = ((&*dt, &*decay), d.as_ref());
         match states {
@@ -210,7 +217,7 @@ impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatE
         let kernel = crate::KERNELS.into_iter().find(|known| *known == kernel).ok_or_else(|| {
             Error::Unknown { what: "kernel", name: kernel.into(), known: crate::KERNELS.join(", ") }
         })?;
-        let mut pass = whole(inputs, options, target_of(inputs.x.device()))?;
+        let mut pass = whole(inputs, options, options.target_on(inputs.x.device()))?;
         let stream = options.stream.clone().unwrap_or_else(|| inputs.x.device().default_stream());
         for kernel in crate::KERNELS {
             pass.queue(kernel, &stream)?;

@@ -146,7 +146,7 @@ impl<T: HostFloat, Dt: HostFloat> Resident<T, Dt> {
     ///
     /// # Errors
     /// As [`step`].
-    pub fn step(&self) -> Result<HostOutputs> {
+    pub fn step(&self, options: &StepOptions<'_>) -> Result<HostOutputs> {
         let (x, b) = (self.x.shape(), self.b.shape());
         let mut states = match &self.initial_states {
             // The step writes to them, and they serve again.
@@ -154,7 +154,7 @@ impl<T: HostFloat, Dt: HostFloat> Resident<T, Dt> {
             None => DeviceTensor::zeros(self.x.device(), &[x[0], x[2], x[3], b[3]])?,
         };
         let inputs = Inputs { initial_states: None, ..self.inputs() };
-        let y = step(&inputs, &mut states, &StepOptions::default())?;
+        let y = step(&inputs, &mut states, options)?;
         Ok(HostOutputs { y: values(&y)?, final_states: states.to_vec()?, sequence_states: None })
     }
 }
@@ -199,7 +199,11 @@ impl Work for Run<'_> {
         self,
         resident: Resident<T, Dt>,
     ) -> Result<HostOutputs> {
-        if self.step { resident.step() } else { resident.forward(self.options) }
+        if !self.step {
+            return resident.forward(self.options);
+        }
+        let Options { stream, target, .. } = self.options.clone();
+        resident.step(&StepOptions { stream, target, slots: None })
     }
 }
 

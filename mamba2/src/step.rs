@@ -1,6 +1,6 @@
 //! `step`: decoding, one token or a few at a time.
 
-use tile_runtime::{Device, DeviceTensor, Stream};
+use tile_runtime::{Device, DeviceTensor, Stream, Target};
 
 use crate::arguments::{FloatElement, Inputs, Value};
 use crate::check::{check, fault, fits};
@@ -87,6 +87,8 @@ pub struct StepOptions<'a> {
     pub slots: Option<&'a Slots>,
     /// The stream to launch on; the device's default one when not given.
     pub stream: Option<Stream>,
+    /// As in [`Options::target`](crate::Options::target).
+    pub target: Option<Target>,
 }
 
 /// Decodes the tokens of `inputs`, usually one, from `states` `[rows, heads, head_dim, state]`, which it updates in place;
@@ -189,7 +191,7 @@ fn launch<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, I: Float
     let block_state = state.next_power_of_two();
     let block_head_dim = head_dim.next_power_of_two().min((BLOCK / block_state).max(1));
     let d = d_matrix(inputs.d)?;
-    let launch = kernels::step(
+    let mut launch = kernels::step(
         inputs.x,
         inputs.dt,
         inputs.a,
@@ -209,6 +211,9 @@ fn launch<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, I: Float
         block_head_dim,
         block_state,
     );
+    if let Some(target) = &options.target {
+        launch = launch.target(target);
+    }
     let stream = options.stream.clone().unwrap_or_else(|| inputs.x.device().default_stream());
     Ok(launch.on(&stream).launch([head_dim.div_ceil(block_head_dim), batch * heads])?)
 }

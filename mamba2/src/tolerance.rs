@@ -1,6 +1,7 @@
 //! How wrong a result may be: every error limit of the project with its reason, and the error measure itself.
 //!
-//! All limits are relative L2 errors against the float64 recurrence over the same rounded inputs.
+//! All limits are relative L2 errors against the float64 recurrence over the same rounded inputs, but those of single elements,
+//! which [`Roundings`] derives.
 
 use crate::case::Dtype;
 
@@ -108,6 +109,120 @@ pub fn layer(dtype: Dtype) -> Limits {
         Dtype::BF16 => LAYER_BF16,
     };
     Limits { y: limit, state: limit }
+}
+
+/// What the rounding errors of single elements depend on.
+///
+/// An element passes if `|found - right| <= unit (c1 |right| + c2 abs) + least`: `right` is the float64 recurrence, `abs` the same
+/// over the absolute values of x, B, C, D and the initial states, with the same decays (where there is a gate, times the absolute
+/// value of its `silu`). `abs` is what the error of a sum is relative to, also where the sum itself cancels.
+///
+/// Each bound below holds for every input, in any order of summation; nothing is fitted. Errors are relative, in units of f32's
+/// rounding `v = 2^-24` unless said:
+///
+/// | value | error | why |
+/// |---|---|---|
+/// | step size | [`STEP`], or [`SOFTPLUS`] | the bias is one sum; softplus as the language promises, of a rounded argument |
+/// | `G` | chunk + step + 3 | the product `A dt`, a sum of as many terms of one sign as the chunk has tokens, log2(e) |
+/// | decay | `9 + E (2 (chunk + step + 3) + 1)` | `exp2` is good to 5e-7; its argument is a difference of two `G`, rounded; an error of the argument is a relative one of the result. `E` is the largest sum of `-A dt` in a chunk |
+/// | sum of n products | `s n` | one rounding a term; `s` is 1 for FMAs and 4 for tensor cores, which keep fewer bits of what they add |
+/// | state | (chunks + 1) (`s` chunk + decay + 2) + step | each chunk multiplies it by a decay and adds as many terms as it has tokens |
+/// | y, of the state | `s` state + decay + 1, and the state's | C times the state, times its decay |
+/// | y, of the chunk | `s` (state + chunk) + decay + step + 3 | the weights, and their sum over tokens |
+/// | skip and gate | [`EPILOGUE`] | one product and one sum; `z sigmoid(z)` and its product |
+///
+/// 16-bit types round, in their own unit, the weights of a chunk once (1), or the factors of B and the stored state (2); a term
+/// of y passes one of the two. y is rounded once, which is c1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Roundings {
+    /// Type of x.
+    pub dtype: Dtype,
+    /// Values of the state of a channel.
+    pub state: usize,
+    /// Tokens in a chunk; 1 for decode steps.
+    pub chunk: usize,
+    /// Chunks that a state passes through.
+    pub chunks: usize,
+    /// The largest sum of `-A dt` in a chunk.
+    pub exponent: f64,
+    /// Whether dt goes through softplus.
+    pub softplus: bool,
+    /// Whether these are decode steps, which compute in f32 whatever x is.
+    pub step: bool,
+}
+
+/// Error of dt with a bias, in units of f32's rounding.
+pub const STEP: f64 = 1.0;
+
+/// Error of softplus, in units of f32's rounding: 3e-6 of the language, and 16 for arguments of up to 16, of whose rounding exp
+/// makes a relative error.
+pub const SOFTPLUS: f64 = 50.0 + 16.0;
+
+/// Error of skip and gate, in units of f32's rounding: a product and a sum; 3e-6 of `sigmoid`, and two products.
+pub const EPILOGUE: f64 = 2.0 + 50.0 + 2.0;
+
+/// Half the distance of f16's subnormal values, which is the least error of a rounding to f16.
+const F16_LEAST: f64 = 1.0 / (1 << 25) as f64;
+
+/// Nothing of interest in f32 and bf16 is smaller; GPUs flush decays below 2^-126.
+const LEAST: f64 = 1e-30;
+
+impl Roundings {
+    /// The rounding unit of x's type.
+    pub fn unit(&self) -> f64 {
+        match self.dtype {
+            Dtype::F32 => 2.0_f64.powi(-24),
+            Dtype::F16 => 2.0_f64.powi(-11),
+            Dtype::BF16 => 2.0_f64.powi(-8),
+        }
+    }
+
+    /// The least error of a value that is rounded to x's type.
+    pub fn least(&self) -> f64 {
+        if self.dtype == Dtype::F16 { F16_LEAST } else { LEAST }
+    }
+
+    fn step_size(&self) -> f64 {
+        if self.softplus { SOFTPLUS } else { STEP }
+    }
+
+    /// Error of a sum of `terms` products.
+    fn sum(&self, terms: usize) -> f64 {
+        terms as f64 * if self.dtype == Dtype::F32 || self.step { 1.0 } else { 4.0 }
+    }
+
+    fn decay(&self) -> f64 {
+        9.0 + self.exponent * (2.0 * (self.chunk as f64 + self.step_size() + 3.0) + 1.0)
+    }
+
+    /// Error of a state in f32's units.
+    fn carried(&self) -> f64 {
+        (self.chunks as f64 + 1.0) * (self.sum(self.chunk) + self.decay() + 2.0) + self.step_size()
+    }
+
+    /// `n` roundings to x's type and `errors` to f32, in units of x's type; products of two errors are a few units more.
+    fn together(&self, n: f64, errors: f64) -> f64 {
+        let wide = self.dtype == Dtype::F32 || self.step;
+        let n = if wide { 0.0 } else { n };
+        (n + errors * 2.0_f64.powi(-24) / self.unit()) * (1.0 + 4.0 * self.unit())
+    }
+
+    /// c1 of y.
+    pub fn c1(&self) -> f64 {
+        1.0
+    }
+
+    /// c2 of y.
+    pub fn c2(&self) -> f64 {
+        let of_state = self.sum(self.state) + self.decay() + 1.0 + self.carried();
+        let of_chunk = self.sum(self.state + self.chunk) + self.decay() + self.step_size() + 3.0;
+        self.together(2.0, of_state + of_chunk + EPILOGUE)
+    }
+
+    /// c2 of states, whose c1 is 0.
+    pub fn c2_of_states(&self) -> f64 {
+        self.together(1.0, self.carried())
+    }
 }
 
 /// Squared error and squared size, summed over as many pieces of a result as are added.

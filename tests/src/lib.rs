@@ -13,4 +13,5 @@ pub mod page;
 pub mod probes;
 mod readme;
 pub mod small;
+pub mod ssd;
 pub mod tolerance;
