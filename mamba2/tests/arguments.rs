@@ -69,6 +69,9 @@ impl Args {
     }
 }
 
+/// A change of the arguments that needs a device.
+type Change<'a> = &'a dyn Fn(&mut Args);
+
 /// A change of the arguments, and the error that it is.
 type Fault = (fn(&mut Args), &'static str);
 
@@ -128,7 +131,7 @@ fn inputs_are_checked_alike_by_passes_and_steps() {
 #[test]
 fn what_a_pass_alone_takes_is_checked() {
     let cpu = &Device::cpu();
-    let faults: [(&dyn Fn(&mut Args), &str); 9] = [
+    let faults: [(Change<'_>, &str); 9] = [
         (
             &|args| args.initial = zeros(&[2, 4, 12, 16]),
             "argument `initial_states` has shape [2, 4, 12, 16]; expected [2, 4, 16, 12]",
@@ -188,7 +191,7 @@ fn what_a_pass_alone_takes_is_checked() {
 fn tensors_elsewhere_are_named_with_both_devices() {
     let meta = |shape: &[usize]| Tensor::meta(shape).unwrap();
     let executor = Device::ptx_executor(&Target::SM_80);
-    let changes: [(&str, &dyn Fn(&mut Args)); 10] = [
+    let changes: [(&str, Change<'_>); 10] = [
         ("dt", &|args| args.dt = meta(&[2, 8, 4])),
         ("a", &|args| args.a = meta(&[4])),
         ("b", &|args| args.b = meta(&[2, 8, 2, 12])),

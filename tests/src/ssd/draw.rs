@@ -28,7 +28,7 @@ impl Random {
     }
 
     fn chance(&mut self, one_in: u64) -> bool {
-        self.word() % one_in == 0
+        self.word().is_multiple_of(one_in)
     }
 
     fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {

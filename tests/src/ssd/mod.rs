@@ -66,8 +66,9 @@ macro_rules! for_each_ssd_case {
                 runs_and_batch_positions_give_the_same_bits;
             special:
                 nan_spreads_to_later_tokens_only
-                nan_and_infinity_reach_what_the_recurrence_says
-                nothing_crosses_from_one_sequence_to_another;
+                x_that_is_not_finite_reaches_what_depends_on_it
+                other_inputs_of_tokens_reach_what_depends_on_them
+                states_and_weights_reach_what_depends_on_them;
         }
     };
 }

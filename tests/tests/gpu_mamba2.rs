@@ -1,0 +1,36 @@
+//! Every case of the Mamba-2 forward pass and decode step on a GPU, through the code for `sm_80` and that for the GPU itself.
+//! Each test says "skipped: no device" where there is none.
+
+use tile_runtime::{Device, Target, target_of};
+use tile_tests::for_each_ssd_case;
+use tile_tests::ssd::{self, bench::Bench};
+
+fn on_gpu(case: fn(&Bench)) {
+    let device = match Device::cuda(0) {
+        Ok(device) => device,
+        Err(error) => {
+            println!("skipped: no device ({error})");
+            return;
+        }
+    };
+    let own = target_of(&device).filter(|own| *own != Target::SM_80);
+    for target in [Some(Target::SM_80), own].into_iter().flatten() {
+        println!("for {}", target.name);
+        case(&Bench { device: device.clone(), target: Some(target) });
+    }
+}
+
+macro_rules! tests {
+    ($($module:ident: $($case:ident)+;)+) => {$(
+        mod $module {
+            use super::*;
+            $(
+                #[test]
+                fn $case() {
+                    on_gpu(ssd::$module::$case);
+                }
+            )+
+        }
+    )+};
+}
+for_each_ssd_case!(tests);
