@@ -165,7 +165,7 @@ impl<T: HostFloat> Mixer<T> {
         let (inner, channels) = (self.sizes.inner(), self.sizes.channels());
         let before = part(&rows, inner..inner + channels, &[channels])?;
         let table = slots.map(Slots::table);
-        let options = StepOptions { slots, stream: Some(stream.clone()) };
+        let options = StepOptions { slots, stream: Some(stream.clone()), ..StepOptions::default() };
         if let Some(slots) = slots {
             slots.check(batch, self.device())?;
         }
