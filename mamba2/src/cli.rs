@@ -89,6 +89,8 @@ mod tests {
             "mamba2 bench-step --batch 1,16,256 --heads 80",
             "mamba2 bench-calls --shape m130m",
             "mamba2 layer --weights layer.safetensors --prefix layers.0.mixer. --groups 2 --norm-before-gate",
+            "mamba2 show compute_out --with z,cu-seqlens,initial --batch 1",
+            "mamba2 show step --with slots",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }
@@ -105,6 +107,7 @@ mod tests {
             "mamba2 layer",
             "mamba2 show",
             "mamba2 show compute_out --time --explain",
+            "mamba2 show compute_out --with gate",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }

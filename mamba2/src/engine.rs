@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use mamba2::{
     Options, StepOptions,
-    case::{Case, Dtype},
-    problem::Shape,
+    case::Case,
     resident::{HostFloat, HostOutputs, Resident, Work, with_resident},
 };
 use tile_runtime::{Device, Stream};
@@ -23,16 +22,6 @@ pub(crate) struct Engine {
 pub(crate) struct Loaded {
     chunk: usize,
     problem: Box<dyn Problem>,
-}
-
-/// What `show` prints.
-pub(crate) struct ShowRequest<'a> {
-    pub(crate) kernel: &'a str,
-    pub(crate) target: &'a str,
-    pub(crate) stage: &'a str,
-    pub(crate) shape: Shape,
-    pub(crate) dtype: Dtype,
-    pub(crate) chunk: Option<usize>,
 }
 
 impl Engine {
@@ -182,22 +171,4 @@ impl<T: HostFloat, Dt: HostFloat> Problem for Kept<T, Dt> {
             self.resident.forward(&self.options(None))?
         })
     }
-}
-
-/// The tile IR after a pass, or the PTX, of one kernel.
-pub(crate) fn show(request: &ShowRequest<'_>) -> Result<String> {
-    let ShowRequest { kernel, target, stage, shape, dtype, chunk } = *request;
-    Ok(mamba2::show(kernel, target, stage, shape, dtype, chunk)?)
-}
-
-/// Which path each load, product and store of one kernel takes.
-pub(crate) fn explain(request: &ShowRequest<'_>) -> Result<String> {
-    let ShowRequest { kernel, target, shape, dtype, chunk, .. } = *request;
-    Ok(mamba2::explain(kernel, target, shape, dtype, chunk)?)
-}
-
-/// The median time of 21 compilations of one kernel, from staged to PTX.
-pub(crate) fn compile_time(request: &ShowRequest<'_>) -> Result<Duration> {
-    let ShowRequest { kernel, target, shape, dtype, chunk, .. } = *request;
-    Ok(mamba2::compile_time(kernel, target, shape, dtype, chunk, 21)?)
 }

@@ -31,7 +31,7 @@ pub use mixer::{Mixer, MixerOptions, MixerState, MixerWeights};
 pub use pass::Rerun;
 pub use plan::default_chunk;
 pub use sequences::Sequences;
-pub use show::{KERNELS, compile_time, explain, show};
+pub use show::{KERNELS, Variant, With};
 pub use step::{Slots, StepOptions, step, step_into};
 pub use workspace::Workspace;
 

@@ -156,6 +156,19 @@ impl Sequences {
         })
     }
 
+    /// Two sequences a batch element, on the meta device: to compile for, not to run.
+    pub(crate) fn meta(batch: usize, tokens: usize, own_states: bool) -> Result<Self> {
+        let count = batch.saturating_mul(2);
+        Ok(Self {
+            batch,
+            tokens,
+            count,
+            own_states,
+            table: DeviceTensor::meta(&[count, column::COUNT])?,
+            number: DeviceTensor::meta(&[batch, tokens])?,
+        })
+    }
+
     /// How many sequences there are, empty ones included.
     pub fn count(&self) -> usize {
         self.count

@@ -1,6 +1,6 @@
 //! `step`: decoding, one token or a few at a time.
 
-use tile_runtime::{Device, DeviceTensor, Stream, Target};
+use tile_runtime::{Device, DeviceTensor, Launch, Stream, Target};
 
 use crate::arguments::{FloatElement, Inputs, Value};
 use crate::check::{check, fault, fits};
@@ -47,6 +47,11 @@ impl Slots {
             return fault("state_indices", found, format!("{batch}, one a batch element"));
         }
         fits("state_indices", &self.table, &[batch], device)
+    }
+
+    /// Rows of a pool of `batch`, on the meta device.
+    pub(crate) fn meta(batch: usize) -> Result<Self> {
+        Ok(Self { rows: batch, table: DeviceTensor::meta(&[batch])? })
     }
 
     /// Writes other indices for as many batch elements to the same memory, which a captured graph goes on to read.
@@ -139,7 +144,7 @@ pub fn step_into<
     launch(inputs, states, options, y)
 }
 
-fn check_step<
+pub(crate) fn check_step<
     T: Value,
     Dt: FloatElement,
     D: FloatElement,
@@ -185,12 +190,33 @@ fn launch<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, I: Float
     options: &StepOptions<'_>,
     y: &mut DeviceTensor<T>,
 ) -> Result<()> {
+    let d = d_matrix(inputs.d)?;
+    let stream = options.stream.clone().unwrap_or_else(|| inputs.x.device().default_stream());
+    let (launch, grid) = step_launch(inputs, d.as_ref(), states, options, y);
+    Ok(launch.on(&stream).launch(grid)?)
+}
+
+/// The launch of a step whose arguments fit, with D as a matrix, and its grid.
+pub(crate) fn step_launch<
+    'l,
+    T: Value,
+    Dt: FloatElement,
+    D: FloatElement,
+    Z: FloatElement,
+    I: FloatElement,
+    S: FloatElement,
+>(
+    inputs: &Inputs<'l, T, Dt, D, Z, I>,
+    d: Option<&'l DeviceTensor<D>>,
+    states: &'l mut DeviceTensor<S>,
+    options: &StepOptions<'l>,
+    y: &'l mut DeviceTensor<T>,
+) -> (Launch<'l>, [usize; 2]) {
     let (&[batch, _, heads, head_dim], &[_, _, groups, state]) = (inputs.x.shape(), inputs.b.shape()) else {
         unreachable!("the shapes are checked")
     };
     let block_state = state.next_power_of_two();
     let block_head_dim = head_dim.next_power_of_two().min((BLOCK / block_state).max(1));
-    let d = d_matrix(inputs.d)?;
     let mut launch = kernels::step(
         inputs.x,
         inputs.dt,
@@ -198,7 +224,7 @@ fn launch<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, I: Float
         inputs.b,
         inputs.c,
         inputs.dt_bias,
-        d.as_ref(),
+        d,
         inputs.z,
         options.slots.map(|slots| &slots.table),
         states,
@@ -214,6 +240,5 @@ fn launch<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, I: Float
     if let Some(target) = &options.target {
         launch = launch.target(target);
     }
-    let stream = options.stream.clone().unwrap_or_else(|| inputs.x.device().default_stream());
-    Ok(launch.on(&stream).launch([head_dim.div_ceil(block_head_dim), batch * heads])?)
+    (launch, [head_dim.div_ceil(block_head_dim), batch * heads])
 }

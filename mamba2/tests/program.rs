@@ -18,6 +18,21 @@ fn mistakes_end_in_an_error_that_helps() {
         (&["show", "compute_out", "--shape", "huge"], "the named shapes are seed"),
         (&["forward", "--tokens", "18446744073709551615"], "does not fit"),
         (&["forward", "--batch", "4611686018427387904"], "does not fit"),
+        (
+            &["show", "matmul"],
+            "there is no kernel `matmul`; expected one of chunk_cumsum, fwd_pass_state, compute_out, step",
+        ),
+        (
+            &["show", "compute_out", "--with", "gate"],
+            "there is no option `gate`; expected one of bias, softplus",
+        ),
+        (&["show", "compute_out", "--with", "seq-idx,cu-seqlens"], "expected one of the two"),
+        (&["show", "compute_out", "--with", "slots"], "expected slots for `step` alone"),
+        (
+            &["show", "compute_out", "--with", "cu-seqlens"],
+            "describe 1 batch elements of 16384 tokens; expected 4",
+        ),
+        (&["show", "step", "--with", "initial"], "the states of a step are its argument"),
         (&["show", "compute_out", "--tokens", "18446744073709551615"], "does not fit"),
         (&["forward", "--tokens", "99999999999999"], "more than this machine gives"),
     ] {

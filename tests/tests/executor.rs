@@ -246,7 +246,8 @@ fn forward_runs(executor: &Device, shape: Shape, chunk: Option<usize>, seed: u64
 /// The PTX of kernels, the same for these sizes and those of the snapshots.
 fn show(ran: &Ran, kernels: &[&str], target: &Target, shape: Shape, dtype: Dtype) {
     for kernel in kernels {
-        let ptx = |shape| mamba2::show(kernel, target.name, "ptx", shape, dtype, None).expect("it compiles");
+        let ptx =
+            |shape| mamba2::Variant::new(kernel, target.name, shape, dtype).show("ptx").expect("it compiles");
         assert!(ptx(shape) == ptx(SEED), "{kernel} has the code of the snapshot for {}", target.name);
         ran.0.borrow_mut().push(ptx(shape));
     }

@@ -12,7 +12,8 @@ fn meta<T: HostElement>(shape: &[usize]) -> DeviceTensor<T> {
 fn explanations() {
     for target in [Target::SM_80, Target::SM_90A] {
         for kernel in mamba2::KERNELS {
-            let text = mamba2::explain(kernel, target.name, SEED, Dtype::BF16, None).expect("it compiles");
+            let text =
+                mamba2::Variant::new(kernel, target.name, SEED, Dtype::BF16).explain().expect("it compiles");
             insta::assert_snapshot!(format!("{kernel}_{}", target.name), text);
         }
         let (x, y, mut out) = (meta(&[4096, 4096]), meta(&[4096, 4096]), meta(&[4096, 4096]));

@@ -8,7 +8,7 @@ use tile_tests::mistakes;
 use tile_tests::small::{SEED, add, padded, product, running_sum, softmax, transpose_tiles};
 
 fn mamba(kernel: &str, stage: &str, dtype: Dtype) -> String {
-    mamba2::show(kernel, "sm_80", stage, SEED, dtype, None).expect("the kernel compiles")
+    mamba2::Variant::new(kernel, "sm_80", SEED, dtype).show(stage).expect("the kernel compiles")
 }
 
 #[test]
@@ -17,8 +17,9 @@ fn ptx_of_mamba2() {
         insta::assert_snapshot!(format!("{kernel}_bf16_ptx"), mamba(kernel, "ptx", Dtype::BF16));
     }
     for kernel in ["fwd_pass_state", "compute_out"] {
-        let ptx =
-            mamba2::show(kernel, "sm_90a", "ptx", SEED, Dtype::BF16, None).expect("the kernel compiles");
+        let ptx = mamba2::Variant::new(kernel, "sm_90a", SEED, Dtype::BF16)
+            .show("ptx")
+            .expect("the kernel compiles");
         insta::assert_snapshot!(format!("{kernel}_bf16_sm_90a_ptx"), ptx);
     }
     insta::assert_snapshot!("fwd_pass_state_f32_ptx", mamba("fwd_pass_state", "ptx", Dtype::F32));

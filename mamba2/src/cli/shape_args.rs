@@ -16,7 +16,7 @@ pub(crate) struct ShapeArgs {
     batch: Option<usize>,
     /// Tokens of each row
     #[arg(long, value_name = "N")]
-    tokens: Option<usize>,
+    pub(super) tokens: Option<usize>,
     /// Groups of heads that share B and C
     #[arg(long, value_name = "N")]
     groups: Option<usize>,

@@ -1,13 +1,15 @@
 //! `mamba2 show`: what a kernel becomes.
 
-use mamba2::case::Dtype;
+use mamba2::{Variant, With, case::Dtype, problem::Shape};
 
 use super::{Result, shape_args::ShapeArgs};
-use crate::engine::{self, ShowRequest};
+
+/// Compilations of which `--time` prints the median.
+const COMPILATIONS: usize = 21;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Kernel: chunk_cumsum, fwd_pass_state or compute_out
+    /// Kernel: chunk_cumsum, fwd_pass_state, compute_out, or step, which has one token unless --tokens says otherwise
     kernel: String,
     /// Target, such as sm_80
     #[arg(long, default_value = "sm_80")]
@@ -21,6 +23,10 @@ pub(crate) struct Args {
     /// Print which path each load, product and store takes instead, and why no faster one
     #[arg(long, conflicts_with_all = ["time", "stage"])]
     explain: bool,
+    /// Optional inputs that the kernel has, separated by commas: bias, softplus, limit (run-time values: the same code),
+    /// d-per-channel, z, seq-idx, cu-seqlens (of one batch element), initial, f32-states (between chunks), slots (of step)
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    with: Vec<With>,
     #[command(flatten)]
     shape: ShapeArgs,
     /// Element type of x, B, C and y: f32, f16 or bf16
@@ -34,21 +40,22 @@ pub(crate) struct Args {
 /// Prints the text (or the time) and nothing else.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let (_, shape) = args.shape.resolve("seed")?;
-    let request = ShowRequest {
+    let tokens = if args.kernel == "step" { args.shape.tokens.unwrap_or(1) } else { shape.tokens };
+    let variant = Variant {
         kernel: &args.kernel,
         target: &args.target,
-        stage: &args.stage,
-        shape,
+        shape: Shape { tokens, ..shape },
         dtype: args.dtype,
         chunk: args.chunk,
+        with: &args.with,
     };
     if args.time {
-        let ms = engine::compile_time(&request)?.as_secs_f64() * 1e3;
+        let ms = variant.compile_time(COMPILATIONS)?.as_secs_f64() * 1e3;
         println!("{}: {ms:.2} ms from staged kernel to PTX for {}", args.kernel, args.target);
     } else if args.explain {
-        print!("{}", engine::explain(&request)?);
+        print!("{}", variant.explain()?);
     } else {
-        print!("{}", engine::show(&request)?);
+        print!("{}", variant.show(&args.stage)?);
     }
     Ok(true)
 }

@@ -1,4 +1,5 @@
-//! The kernels of the forward pass in every configuration that its default choice of block sizes can return.
+//! The kernels of the forward pass in every configuration that its default choice of block sizes can return, and those with
+//! optional inputs, as well as the decode step, for some sizes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ pub(super) fn texts() -> Result<Vec<Text>> {
             bail!("`mamba2 show {request}`: {}", String::from_utf8_lossy(&output.stderr));
         }
         if seen.insert(output.stdout.clone()) {
-            let ptx = scratch.join(format!("{}.ptx", request.replace([' ', '-'], "_")));
+            let ptx = scratch.join(format!("{}.ptx", request.replace([' ', '-', ','], "_")));
             fs::write(&ptx, &output.stdout)?;
             texts.push(Text { name: request, ptx, target });
         }
@@ -78,7 +79,47 @@ struct Request {
     target: &'static str,
 }
 
+/// Optional inputs of each kernel that change its code, alone and together; they are combined with the block sizes of the shape
+/// `seed`, a batch of one, and with its largest state.
+const VARIANTS: [(&str, &[&str]); 4] = [
+    ("chunk_cumsum", &["bias", "softplus", "seq-idx", "bias,softplus,cu-seqlens"]),
+    (
+        "fwd_pass_state",
+        &["initial", "f32-states", "seq-idx", "cu-seqlens", "cu-seqlens,initial", "initial,f32-states"],
+    ),
+    (
+        "compute_out",
+        &[
+            "d-per-channel",
+            "z",
+            "f32-states",
+            "seq-idx",
+            "cu-seqlens,initial",
+            "d-per-channel,z,cu-seqlens,initial",
+        ],
+    ),
+    ("step", &["limit", "bias,softplus,d-per-channel,z", "bias,softplus,d-per-channel,z,slots"]),
+];
+
+/// The requests for kernels without options, and for those with.
 fn requests() -> Vec<Request> {
+    let mut requests = plain_requests();
+    for (target, dtype) in TARGETS.into_iter().flat_map(|target| DTYPES.map(|dtype| (target, dtype))) {
+        for (kernel, lists) in VARIANTS {
+            // The state size changes no block of chunk_cumsum.
+            let states: &[&str] = if kernel == "chunk_cumsum" { &["128"] } else { &["128", "256"] };
+            for (with, state) in lists.iter().flat_map(|with| states.iter().map(move |state| (with, state))) {
+                let flags =
+                    ["--target", target, "--dtype", dtype, "--batch", "1", "--state", state, "--with", with];
+                let args = [kernel].into_iter().chain(flags).map(str::to_owned).collect();
+                requests.push(Request { args, target });
+            }
+        }
+    }
+    requests
+}
+
+fn plain_requests() -> Vec<Request> {
     let mut requests = Vec::new();
     for (target, dtype) in TARGETS.into_iter().flat_map(|target| DTYPES.map(|dtype| (target, dtype))) {
         for chunk in CHUNKS {
@@ -133,6 +174,15 @@ mod tests {
                 let start = format!("{kernel} --target {target} --dtype {dtype} --chunk ");
                 let found = lines.iter().filter(|line| line.starts_with(&start)).count();
                 assert!(found >= least, "{found} of {start}");
+            }
+            for (kernel, lists) in VARIANTS {
+                let start =
+                    format!("{kernel} --target {target} --dtype {dtype} --batch 1 --state 128 --with ");
+                assert_eq!(
+                    lines.iter().filter(|line| line.starts_with(&start)).count(),
+                    lists.len(),
+                    "{start}"
+                );
             }
         }
     }
