@@ -153,7 +153,7 @@ pub enum StateType {
     F32,
 }
 
-/// Choices that do not change the result beyond rounding.
+/// Choices of a forward pass that do not change the result beyond rounding.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Tokens in a chunk: a power of two from 16 to 256. Chosen when not given.

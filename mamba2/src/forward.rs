@@ -15,8 +15,10 @@ use crate::workspace::Workspace;
 /// ```text
 /// dt  = clamp(softplus?(dt + dt_bias?), dt_limit)
 /// S_t = exp(A dt_t) S_{t-1} + dt_t x_t B_t^T
-/// y_t = (S_t C_t + D x_t) silu(z_t)
+/// y_t = (S_t C_t + D? x_t) silu(z_t)?
 /// ```
+///
+/// `S` of each head, `[head_dim, state]`, begins as the initial state, or 0. [`Inputs`] has the shapes, [`Outputs`] what comes back.
 ///
 /// Sums and carried states are f32; states between chunks are stored in x's type unless the options say otherwise. Work is
 /// queued on the stream; reading a result waits for it.

@@ -173,9 +173,12 @@ fn compute_out<'l, T: Value, Dt, D: FloatElement, Z: FloatElement, S: FloatEleme
 ) -> (Launch<'l>, [usize; 3]) {
     let Plan { chunk, out_tokens, out_head_dim, out_state, .. } = *plan;
     let Shape { batch, tokens, heads, head_dim, state, groups } = shape;
-    let grid = [tokens.div_ceil(out_tokens), head_dim.div_ceil(out_head_dim), batch * heads];
     // Sequences that may begin inside of a chunk with states of their own.
     let own = inputs.sequences.filter(|s| s.own_states() && inputs.initial_states.is_some());
+    // Channels for their states, beside those for all else, are more than shared memory holds where states are many.
+    let crowded = own.is_some() && state > 128;
+    let out_tokens = if crowded { out_tokens.min(32) } else { out_tokens };
+    let grid = [tokens.div_ceil(out_tokens), head_dim.div_ceil(out_head_dim), batch * heads];
     let launch = kernels::compute_out(
         inputs.x,
         inputs.b,
@@ -197,7 +200,11 @@ fn compute_out<'l, T: Value, Dt, D: FloatElement, Z: FloatElement, S: FloatEleme
         out_state,
         state.div_ceil(out_state),
     );
-    (launch.config(occupancy(plan.out_occupancy)), grid)
+    let config = match crowded {
+        true => Config { allow_tma: Some(false), ..occupancy(1) },
+        false => occupancy(plan.out_occupancy),
+    };
+    (launch.config(config), grid)
 }
 
 /// One kernel of a forward pass with the buffers of a whole pass, to be queued again and again: for timing it alone.

@@ -24,6 +24,21 @@ pub(crate) mod column {
 ///
 /// Made on the host from offsets or from an index a token, checked, and copied to the device; then it serves any number of
 /// passes over inputs of that batch and number of tokens, such as all layers of a model.
+///
+/// ```
+/// # use mamba2::Sequences;
+/// # use tile_runtime::Device;
+/// # fn run() -> mamba2::Result<()> {
+/// let cpu = Device::cpu();
+/// // Tokens 0 and 1, none, and 2 to 6.
+/// let by_offsets = Sequences::from_cu_seqlens(&cpu, &[0, 2, 2, 7])?;
+/// assert_eq!((by_offsets.count(), by_offsets.tokens()), (3, 7));
+/// // Runs of equal values: three sequences in one batch element.
+/// let by_index = Sequences::from_seq_idx(&cpu, 1, 5, &[0, 0, 1, 0, 0])?;
+/// assert_eq!(by_index.count(), 3);
+/// # Ok(()) }
+/// # run().unwrap();
+/// ```
 #[derive(Debug, Clone)]
 pub struct Sequences {
     batch: usize,

@@ -97,7 +97,16 @@ pub struct StepOptions<'a> {
 }
 
 /// Decodes the tokens of `inputs`, usually one, from `states` `[rows, heads, head_dim, state]`, which it updates in place;
-/// gives y, `[batch, tokens, heads, head_dim]`.
+/// gives y, `[batch, tokens, heads, head_dim]`. For each token in turn, with S the state of its head in f32:
+///
+/// ```text
+/// dt = clamp(softplus?(dt + dt_bias?), dt_limit)
+/// S  = exp(A dt) S + dt x B^T
+/// y  = (S C + D? x) silu(z)?
+/// ```
+///
+/// The states are rounded to their type after the last token. There is a row for each batch element, or for each slot of a pool with
+/// [`StepOptions::slots`].
 ///
 /// The mathematics is that of [`forward`](crate::forward()), so that a forward pass followed by steps equals one longer pass
 /// up to rounding. Initial states and sequences are not for steps: the state is in `states`.

@@ -7,8 +7,11 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::problem::Shape;
 
-/// Intermediate results of forward passes whose x has elements `T`. It grows to the largest pass that uses it, so that later
-/// calls allocate nothing. Calls that share one must be on one stream.
+/// Intermediate results of forward passes whose x has elements `T`, for [`forward_into`](crate::forward_into). It grows to the
+/// largest pass that uses it, so that later calls allocate nothing. Calls that share one must be on one stream.
+///
+/// It holds, with tokens rounded up to whole chunks, dt and the sums of `A dt`, both `[batch, heads, tokens]` in f32, and the
+/// state at the start of each chunk, `[batch, heads, chunks, head_dim, state]` in the type of x or in f32.
 pub struct Workspace<T> {
     device: Device,
     steps: Vec<Kept<f32>>,

@@ -11,3 +11,7 @@ struct TestingKernels;
 #[doc = include_str!("../../docs/hints.md")]
 #[cfg(doctest)]
 struct Hints;
+
+#[doc = include_str!("../../docs/from-mamba-ssm.md")]
+#[cfg(doctest)]
+struct FromMambaSsm;
