@@ -224,14 +224,14 @@ impl<'a> Variant<'a> {
         inputs.sequences = sequences.as_ref();
         if self.kernel == STEP {
             let slots = self.has(With::Slots).then(|| Slots::meta(batch)).transpose()?;
-            let options = StepOptions { slots: slots.as_ref(), stream: None };
+            let options = StepOptions { slots: slots.as_ref(), ..StepOptions::default() };
             let mut y = DeviceTensor::<T>::meta(x.shape())?;
             check_step(&inputs, &states, &options)?;
             let d = d_matrix(inputs.d)?;
             return work(step_launch(&inputs, d.as_ref(), &mut states, &options, &mut y).0);
         }
         let state_type = if self.has(With::F32States) { StateType::F32 } else { StateType::AsX };
-        let options = Options { chunk: self.chunk, state_type, stream: None };
+        let options = Options { chunk: self.chunk, state_type, ..Options::default() };
         let mut pass = whole(&inputs, &options, Some(*target))?;
         let (launch, _) = pass.launch(self.kernel)?;
         work(launch)

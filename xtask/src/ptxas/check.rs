@@ -24,9 +24,9 @@ struct Job {
     spills: u32,
 }
 
-/// Bytes that kernels with optional inputs may spill: a few registers, outside of loops. Blocks without are as large as registers
+/// Bytes that kernels with optional inputs may spill, stores and loads together: a few registers, outside of loops. Blocks without are as large as registers
 /// allow, and those with are the same.
-const OPTIONAL_SPILLS: u32 = 16;
+const OPTIONAL_SPILLS: u32 = 32;
 
 /// What came of a job: what its kernels use, or what is wrong.
 type Outcome = Result<Vec<Usage>, String>;
