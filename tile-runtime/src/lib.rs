@@ -32,6 +32,8 @@ mod tensor;
 mod tensor_any;
 mod tensor_maps;
 pub mod testing;
+pub mod timing;
+pub mod tune;
 
 pub use args::ConstKey;
 pub use buffer::{Access, Storage, Use};

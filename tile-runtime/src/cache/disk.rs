@@ -1,19 +1,15 @@
 //! A folder of entries, each bytes under a key, which many processes share and none has to trust.
 
-use std::fs::{self, DirEntry, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::{self, DirEntry, File};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+use super::whole::{self, ABANDONED, TEMPORARY};
 use super::{Key, entry};
 
 /// Ending of an entry's name, after the key.
 const ENTRY: &str = ".tile";
-/// Ending of the name of a file that is being written.
-const TEMPORARY: &str = ".tmp";
-/// Age from which a file that is being written was left behind by a process that ended.
-const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// Bytes on disk, found by [`Key`]. Processes and threads may share a folder without any agreement:
 ///
@@ -99,7 +95,9 @@ impl DiskCache {
             tracing::info!("{size} bytes are not kept: the limit of the cache is {} bytes", self.max_bytes);
             return;
         }
-        let outcome = self.write(key, bytes).and_then(|()| self.evict(&self.path(key)));
+        let outcome =
+            whole::write(&self.folder, &key.to_string(), ENTRY, &[&entry::header(key, bytes), bytes])
+                .and_then(|()| self.evict(&self.path(key)));
         if let Err(error) = outcome {
             tracing::info!("linked code is not kept in {}: {error}", self.folder.display());
         }
@@ -150,39 +148,6 @@ impl DiskCache {
         // Where this is refused, as on a read-only disk, the entry only looks older than it is.
         let _ = file.set_modified(SystemTime::now());
         Ok(bytes)
-    }
-
-    /// Writes an entry under a name of its own, then renames it, so that no one ever sees a part of it.
-    fn write(&self, key: &Key, bytes: &[u8]) -> io::Result<()> {
-        make_folder(&self.folder)?;
-        let (temporary, file) = self.new_file(key)?;
-        let fill = |mut file: File| {
-            file.write_all(&entry::header(key, bytes))?;
-            file.write_all(bytes)?;
-            // Else a crash could leave the new name with old or no content.
-            file.sync_all()
-        };
-        let outcome = fill(file).and_then(|()| fs::rename(&temporary, self.path(key)));
-        if outcome.is_err() {
-            // The disk may be full: what was written is of no use.
-            let _ = fs::remove_file(&temporary);
-        }
-        outcome
-    }
-
-    /// A new file to write, which no other thread, process or host has.
-    fn new_file(&self, key: &Key) -> io::Result<(PathBuf, File)> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let process = std::process::id();
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = self.folder.join(format!("{key}-{process}-{number}{TEMPORARY}"));
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                // Left by an earlier process of this number, or in use on another host.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                outcome => return outcome.map(|file| (path, file)),
-            }
-        }
     }
 
     /// Removes the least recently used entries until the rest is within the limit, but not `newest`, and files that
@@ -253,13 +218,4 @@ fn remove(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Makes a folder that only its owner can use, since code is loaded from it; one that exists keeps its permissions.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }

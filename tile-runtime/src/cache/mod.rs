@@ -21,6 +21,7 @@
 mod disk;
 mod entry;
 mod key;
+pub(crate) mod whole;
 
 use std::ffi::OsString;
 use std::io;
@@ -58,11 +59,26 @@ pub fn clear() -> io::Result<usize> {
 
 /// The cache of this process, as the environment asks.
 pub(crate) fn of_process() -> Option<&'static DiskCache> {
-    static CACHE: LazyLock<Option<DiskCache>> = LazyLock::new(|| {
-        let system = || choose_native_strategy().ok().map(|strategy| strategy.cache_dir());
-        chosen(|name| std::env::var_os(name), system)
-    });
+    static CACHE: LazyLock<Option<DiskCache>> =
+        LazyLock::new(|| chosen(|name| std::env::var_os(name), system_folder));
     CACHE.as_ref()
+}
+
+/// The user's cache folder, if the system names one.
+pub(crate) fn system_folder() -> Option<PathBuf> {
+    choose_native_strategy().ok().map(|strategy| strategy.cache_dir())
+}
+
+/// The folder that an environment asks for, without empty `variable`s; `system` gives the user's cache folder.
+pub(crate) fn chosen_folder(
+    variable: impl Fn(&str) -> Option<OsString>,
+    system: impl FnOnce() -> Option<PathBuf>,
+) -> Option<PathBuf> {
+    match variable("TILE_CACHE_DIR") {
+        // Another current folder later on must not mean another cache.
+        Some(folder) => std::path::absolute(folder).ok(),
+        None => system().map(|folder| folder.join("tile-runtime")),
+    }
 }
 
 /// What an environment asks for, where `system` gives the user's cache folder.
@@ -70,7 +86,7 @@ fn chosen(
     variable: impl Fn(&str) -> Option<OsString>,
     system: impl FnOnce() -> Option<PathBuf>,
 ) -> Option<DiskCache> {
-    let variable = |name| variable(name).filter(|value| !value.is_empty());
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     match variable("TILE_CACHE") {
         Some(value) if value == "off" => return None,
         Some(value) if value != "on" => {
@@ -78,12 +94,7 @@ fn chosen(
         }
         _ => {}
     }
-    let folder = match variable("TILE_CACHE_DIR") {
-        // Another current folder later on must not mean another cache.
-        Some(folder) => std::path::absolute(folder).ok(),
-        None => system().map(|folder| folder.join("tile-runtime")),
-    };
-    let Some(folder) = folder else {
+    let Some(folder) = chosen_folder(variable, system) else {
         tracing::info!("no cache folder is known, so linked code is not kept; set TILE_CACHE_DIR to keep it");
         return None;
     };

@@ -145,7 +145,7 @@ pub(super) fn key(device: &CudaDevice, ptx: &[u8]) -> Key {
 }
 
 /// The build of the driver library, whose version counts releases of CUDA alone; empty where it cannot be known.
-fn driver_build() -> &'static str {
+pub(crate) fn driver_build() -> &'static str {
     static BUILD: OnceLock<String> = OnceLock::new();
     BUILD.get_or_init(|| {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();

@@ -13,6 +13,7 @@ mod tensor_map;
 pub(crate) use capture::CudaGraph;
 pub use context::Limits;
 pub(crate) use context::{CudaDevice, open, visible_devices};
+pub(crate) use link::driver_build;
 pub(crate) use memory::CudaBuffer;
 pub use module::{Function, FunctionAttributes, Module};
 pub use probe::{DriverVersion, driver_version};
