@@ -12,10 +12,9 @@ mod product;
 mod shape_args;
 mod show;
 mod text;
+mod tune;
 
 use clap::{Parser, Subcommand};
-
-pub(crate) use bench::median;
 
 /// An error that ends the program; its text says what to do.
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -44,6 +43,8 @@ enum Command {
     BenchCalls(bench_calls::Args),
     /// Run a whole mixer from a file of weights, and compare it with its definition in float64.
     Layer(layer::Args),
+    /// Try every plan for one problem, and keep the fastest for later passes over such problems on this device.
+    Tune(tune::Args),
     /// Print the tile IR or the PTX of one kernel.
     Show(show::Args),
 }
@@ -58,6 +59,7 @@ impl Cli {
             Command::BenchStep(args) => bench_step::run(args),
             Command::BenchCalls(args) => bench_calls::run(args),
             Command::Layer(args) => layer::run(args),
+            Command::Tune(args) => tune::run(args),
             Command::Show(args) => show::run(args),
         }
     }
@@ -84,6 +86,8 @@ mod tests {
             "mamba2 bench --device cuda --shape seed,t2k --dtype bf16 --json out.json",
             "mamba2 bench --plot figure.svg",
             "mamba2 bench --plot figure.png --from old.jsonl --from new.jsonl --peer triton.jsonl",
+            "mamba2 tune --device cuda --shape seed --dtype bf16 --json tuned.jsonl",
+            "mamba2 tune --input in.safetensors --chunk 64 --dry-run",
             "mamba2 show compute_out --target sm_80 --stage ptx",
             "mamba2 show compute_out --target sm_90a --explain",
             "mamba2 bench-step --batch 1,16,256 --heads 80",

@@ -1,14 +1,14 @@
 //! The one place where the program meets devices and kernels.
 
-pub(crate) mod replay;
-
 use std::time::{Duration, Instant};
 
 use mamba2::{
-    Options, StepOptions,
+    Choice, Options, StepOptions,
     case::Case,
     resident::{HostFloat, HostOutputs, Resident, Work, with_resident},
+    tune::{Progress, Tuning},
 };
+use tile_runtime::timing::measure;
 use tile_runtime::{Device, Stream};
 
 use crate::cli::Result;
@@ -20,7 +20,6 @@ pub(crate) struct Engine {
 
 /// A problem whose inputs lie on the device.
 pub(crate) struct Loaded {
-    chunk: usize,
     problem: Box<dyn Problem>,
 }
 
@@ -66,16 +65,20 @@ impl Engine {
 
     /// Copies the inputs to the device.
     pub(crate) fn load(&self, case: &Case, chunk: Option<usize>) -> Result<Loaded> {
-        let chunk = chunk.unwrap_or_else(|| mamba2::default_chunk(case.shape));
         let problem = with_resident(&self.device, case, Keep { chunk, step: case.step })?;
-        Ok(Loaded { chunk, problem })
+        Ok(Loaded { problem })
     }
 }
 
 impl Loaded {
-    /// The chunk length in use.
-    pub(crate) fn chunk(&self) -> usize {
-        self.chunk
+    /// The chunk length in use, and whether tuning found it.
+    pub(crate) fn choice(&self) -> Result<Choice> {
+        self.problem.choice()
+    }
+
+    /// Tries every plan for the problem.
+    pub(crate) fn tune(&self, watch: &mut dyn FnMut(Progress<'_>)) -> Result<Tuning> {
+        self.problem.tune(watch)
     }
 
     /// Runs once and copies the results back.
@@ -99,13 +102,13 @@ impl Loaded {
 
     /// Median time of 30 replays of a graph, with 256 MiB written before each. On a GPU only.
     pub(crate) fn time_replays(&self) -> Result<Duration> {
-        replay::median_time(self.problem.device(), &mut |stream| self.problem.queue(stream))
+        Ok(measure(self.problem.device(), &mut |stream| self.problem.queue(stream))?.median)
     }
 
     /// The same for one kernel alone, on the buffers of a whole pass.
     pub(crate) fn time_kernel(&self, kernel: &str) -> Result<Duration> {
         let mut queue = self.problem.rerun(kernel)?;
-        replay::median_time(self.problem.device(), &mut queue)
+        Ok(measure(self.problem.device(), &mut queue)?.median)
     }
 }
 
@@ -120,18 +123,20 @@ trait Problem {
     /// Runs a pass, and gives what queues one of its kernels again.
     fn rerun(&self, kernel: &str) -> Result<Requeue<'_>>;
     fn run(&self) -> Result<HostOutputs>;
+    fn choice(&self) -> Result<Choice>;
+    fn tune(&self, watch: &mut dyn FnMut(Progress<'_>)) -> Result<Tuning>;
 }
 
 /// A problem whose inputs stay on the device.
 struct Kept<T, Dt> {
     resident: Resident<T, Dt>,
-    chunk: usize,
+    chunk: Option<usize>,
     step: bool,
 }
 
 /// Keeps the inputs, whatever their types are.
 struct Keep {
-    chunk: usize,
+    chunk: Option<usize>,
     step: bool,
 }
 
@@ -145,7 +150,7 @@ impl Work for Keep {
 
 impl<T: HostFloat, Dt: HostFloat> Kept<T, Dt> {
     fn options(&self, stream: Option<&Stream>) -> Options {
-        Options { chunk: Some(self.chunk), stream: stream.cloned(), ..Options::default() }
+        Options { chunk: self.chunk, stream: stream.cloned(), ..Options::default() }
     }
 }
 
@@ -170,5 +175,13 @@ impl<T: HostFloat, Dt: HostFloat> Problem for Kept<T, Dt> {
         } else {
             self.resident.forward(&self.options(None))?
         })
+    }
+
+    fn choice(&self) -> Result<Choice> {
+        Ok(mamba2::choice(&self.resident.inputs(), &self.options(None))?)
+    }
+
+    fn tune(&self, watch: &mut dyn FnMut(Progress<'_>)) -> Result<Tuning> {
+        Ok(mamba2::tune::tune(&self.resident.inputs(), &self.options(None), watch)?)
     }
 }

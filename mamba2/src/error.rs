@@ -26,7 +26,10 @@ pub enum Error {
     /// The device, a launch or a compilation failed.
     #[error(transparent)]
     Runtime(#[from] tile_runtime::Error),
+    /// No plan that tuning tried has a time.
+    #[error(transparent)]
+    Tuning(#[from] tile_runtime::tune::NoWinner),
 }
 
 /// Results of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -5,9 +5,9 @@ use tile_runtime::DeviceTensor;
 use crate::arguments::{FloatElement, Inputs, Options, Outputs, Value};
 use crate::check::{check, fault, fits};
 use crate::error::Result;
-use crate::pass::{Pass, whole};
-use crate::plan::Plan;
+use crate::pass::Pass;
 use crate::problem::Shape;
+use crate::tuned;
 use crate::workspace::Workspace;
 
 /// The Mamba-2 forward pass on the device that holds the inputs:
@@ -29,8 +29,13 @@ pub fn forward<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: 
     inputs: &Inputs<'_, T, Dt, D, Z, S>,
     options: &Options,
 ) -> Result<Outputs<T>> {
+    let shape = check(inputs)?;
     let stream = options.stream.clone().unwrap_or_else(|| inputs.x.device().default_stream());
-    whole(inputs, options, options.target_on(inputs.x.device()))?.run(&stream)
+    let outputs = Outputs::uninit(inputs, shape)?;
+    let mut workspace = Workspace::new(inputs.x.device());
+    tuned::with_plan(inputs, options, shape, |plan| {
+        Pass::new(inputs, (shape, plan), options, outputs.clone(), &mut workspace)?.run(&stream)
+    })
 }
 
 /// As [`forward`], into outputs of an earlier pass with the same sizes, and with the memory of `workspace`: once that has
@@ -45,7 +50,6 @@ pub fn forward_into<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement
     workspace: &mut Workspace<T>,
 ) -> Result<()> {
     let shape = check(inputs)?;
-    let plan = Plan::new::<T>(shape, options.chunk, options.target_on(inputs.x.device()))?;
     check_outputs(inputs, shape, outputs)?;
     if workspace.device() != inputs.x.device() {
         let found = format!("is on {}", workspace.device());
@@ -56,8 +60,9 @@ pub fn forward_into<T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement
         // No sequence has tokens, so that none writes to it.
         outputs.final_states.fill_on(&stream, 0.0)?;
     }
-    Pass::new(inputs, (shape, plan), options, outputs.clone(), workspace)?.run(&stream)?;
-    Ok(())
+    tuned::with_plan(inputs, options, shape, |plan| {
+        Pass::new(inputs, (shape, plan), options, outputs.clone(), workspace)?.run(&stream).map(drop)
+    })
 }
 
 fn check_outputs<T: Value, Dt, D, Z, S>(

@@ -72,6 +72,8 @@ mod sequences;
 mod show;
 mod step;
 pub mod tolerance;
+pub mod tune;
+mod tuned;
 mod workspace;
 
 pub use arguments::{FloatElement, Inputs, Options, Outputs, StateType, Value};
@@ -83,6 +85,7 @@ pub use plan::default_chunk;
 pub use sequences::Sequences;
 pub use show::{KERNELS, Variant, With};
 pub use step::{Slots, StepOptions, step, step_into};
+pub use tuned::{Choice, choice};
 pub use workspace::Workspace;
 
 /// The name of the target that kernels are compiled for on a device.

@@ -10,17 +10,18 @@ use crate::kernels;
 use crate::plan::Plan;
 use crate::problem::Shape;
 use crate::sequences::Sequences;
+use crate::tuned;
 use crate::workspace::{ChunkStates, Intermediates, Workspace};
 
 /// Everything that the three kernels read and write.
 pub(crate) struct Pass<'a, T, Dt, D, Z, S> {
     inputs: Inputs<'a, T, Dt, D, Z, S>,
     shape: Shape,
-    plan: Plan,
+    pub(crate) plan: Plan,
     /// D as `[heads, head_dim]`, or `[heads, 1]`.
     d: Option<DeviceTensor<D>>,
-    between: Intermediates<T>,
-    outputs: Outputs<T>,
+    pub(crate) between: Intermediates<T>,
+    pub(crate) outputs: Outputs<T>,
     /// As in the options.
     target: Option<Target>,
 }
@@ -35,8 +36,8 @@ pub(crate) fn d_matrix<D: FloatElement>(d: Option<&DeviceTensor<D>>) -> Result<O
 }
 
 /// The products keep their accumulators in registers, as many as so many blocks leave; none may spill.
-fn occupancy(blocks: u32) -> Config {
-    Config { occupancy: Some(blocks), ..Config::default() }
+fn config(blocks: usize, warps: usize) -> Config {
+    Config { occupancy: Some(blocks as u32), num_warps: (warps > 0).then_some(warps), ..Config::default() }
 }
 
 impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatElement>
@@ -159,7 +160,7 @@ fn fwd_pass_state<'l, T: Value, Dt, D, Z, S: FloatElement, C: FloatElement>(
         state_head_dim,
         state_state,
     );
-    (launch.config(occupancy(plan.state_occupancy)), grid)
+    (launch.config(config(plan.state_occupancy, plan.state_warps)), grid)
 }
 
 fn compute_out<'l, T: Value, Dt, D: FloatElement, Z: FloatElement, S: FloatElement, C: FloatElement>(
@@ -201,8 +202,8 @@ fn compute_out<'l, T: Value, Dt, D: FloatElement, Z: FloatElement, S: FloatEleme
         state.div_ceil(out_state),
     );
     let config = match crowded {
-        true => Config { allow_tma: Some(false), ..occupancy(1) },
-        false => occupancy(plan.out_occupancy),
+        true => Config { allow_tma: Some(false), ..config(1, plan.out_warps) },
+        false => config(plan.out_occupancy, plan.out_warps),
     };
     (launch.config(config), grid)
 }
@@ -248,7 +249,7 @@ pub(crate) fn whole<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatEle
     target: Option<Target>,
 ) -> Result<Pass<'a, T, Dt, D, Z, S>> {
     let shape = check(inputs)?;
-    let plan = Plan::new::<T>(shape, options.chunk, target)?;
+    let plan = tuned::choose(inputs, options, shape, target)?.plan;
     let outputs = Outputs::uninit(inputs, shape)?;
     let mut workspace = Workspace::new(inputs.x.device());
     Pass::new(inputs, (shape, plan), options, outputs, &mut workspace)

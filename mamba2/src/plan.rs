@@ -1,5 +1,7 @@
 //! Block sizes: how the kernels cut a problem, by element type and shape.
 
+mod point;
+
 use tile_runtime::{Element, Target};
 
 use crate::error::{Error, Result};
@@ -25,9 +27,13 @@ pub(crate) struct Plan {
     /// States in one product of `compute_out`.
     pub(crate) out_state: usize,
     /// Blocks of `fwd_pass_state` that share a multiprocessor.
-    pub(crate) state_occupancy: u32,
+    pub(crate) state_occupancy: usize,
+    /// Warps that compute in a block of `fwd_pass_state`; 0 leaves it to the compiler.
+    pub(crate) state_warps: usize,
     /// Blocks of `compute_out` that share a multiprocessor.
-    pub(crate) out_occupancy: u32,
+    pub(crate) out_occupancy: usize,
+    /// Warps that compute in a block of `compute_out`; 0 leaves it to the compiler.
+    pub(crate) out_warps: usize,
 }
 
 /// The chunk length when none is asked for.
@@ -40,7 +46,7 @@ pub fn default_chunk(shape: Shape) -> usize {
 const BUSY: usize = 80;
 
 /// Tiles of an axis: the next power of two, within what tensor cores take and what fits on chip.
-fn tile(size: usize, most: usize) -> usize {
+pub(crate) fn tile(size: usize, most: usize) -> usize {
     size.next_power_of_two().clamp(16, most)
 }
 
@@ -76,7 +82,9 @@ impl Plan {
             out_head_dim: tile(shape.head_dim, 64),
             out_state: tile(shape.state, if wide { 32 } else { 128 }),
             state_occupancy: 1,
+            state_warps: 0,
             out_occupancy: 1,
+            out_warps: 0,
         };
         Ok(if warpgroups { plan.for_warpgroups(shape) } else { plan })
     }

@@ -11,7 +11,7 @@ pub struct ProblemError(pub String);
 ///
 /// `x` is `[batch, tokens, heads, head_dim]`, `b` and `c` are `[batch, tokens, groups, state]`, and head `h` reads
 /// group `h / (heads / groups)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Independent sequences (or rows of packed sequences).
     pub batch: usize,

@@ -3,6 +3,8 @@
 //! All limits are relative L2 errors against the float64 recurrence over the same rounded inputs, but those of single elements,
 //! which [`Roundings`] derives.
 
+use rayon::prelude::*;
+
 use crate::case::Dtype;
 
 /// Largest relative L2 errors that pass.
@@ -89,6 +91,39 @@ pub fn forward(dtype: Dtype, peer: Option<PeerErrors>) -> Limits {
         }
         None => Limits { y: alone, state: alone },
     }
+}
+
+/// The largest error of a block of one plan's results against another's, see [`blocks_differ`]. Both are within [`forward`]'s limit of
+/// the same values, so that they differ by at most twice that.
+pub fn plans(dtype: Dtype) -> f64 {
+    2.0 * forward(dtype, None).y
+}
+
+/// Values that [`blocks_differ`] takes together.
+const BLOCK: usize = 4096;
+
+/// The largest error of a block of 4096 values: the norm of the difference over that of the block's reference, or over the norm of a
+/// block on average where that is larger. So one wrong tile shows, however large the whole is. NaN counts as infinite.
+pub fn blocks_differ(values: &[f32], reference: &[f32]) -> f64 {
+    if values.len() != reference.len() {
+        return f64::INFINITY;
+    }
+    let square = |x: f32| f64::from(x) * f64::from(x);
+    let norms: Vec<[f64; 2]> = values
+        .par_chunks(BLOCK)
+        .zip(reference.par_chunks(BLOCK))
+        .map(|(values, reference)| {
+            let pairs = values.iter().zip(reference);
+            let difference: f64 = pairs.filter(|(a, b)| a != b).map(|(&a, &b)| square(a - b)).sum();
+            [difference, reference.iter().map(|&b| square(b)).sum()]
+        })
+        .collect();
+    let average = norms.iter().map(|norm| norm[1]).sum::<f64>() / norms.len().max(1) as f64;
+    let errors = norms.iter().map(|[difference, size]| match difference {
+        0.0 => 0.0,
+        _ => (difference / size.max(average)).sqrt(),
+    });
+    errors.fold(0.0, |most, error| if error.is_nan() { f64::INFINITY } else { most.max(error) })
 }
 
 /// The limits of one decode step in `dtype`.
@@ -274,6 +309,23 @@ mod tests {
         assert_eq!(relative_l2(&[1.0, 2.0], &[1.0]), f64::INFINITY);
         let empty: [f64; 0] = [];
         assert_eq!(relative_l2(&empty, &empty), 0.0);
+    }
+
+    #[test]
+    fn one_wrong_tile_of_many_shows() {
+        let right = vec![1.0f32; 1 << 20];
+        let mut wrong = right.clone();
+        wrong[5000..5064].fill(2.0);
+        // 64 of the 4096 values of a block are off by their own size: 1 / 8.
+        assert_eq!(blocks_differ(&wrong, &right), 0.125);
+        assert_eq!(relative_l2(&wrong, &right), 1.0 / 128.0);
+        assert_eq!(blocks_differ(&right, &right), 0.0);
+        wrong[7] = f32::NAN;
+        assert_eq!(blocks_differ(&wrong, &right), f64::INFINITY);
+        assert_eq!(blocks_differ(&right, &right[1..]), f64::INFINITY);
+        assert_eq!(blocks_differ(&[f32::INFINITY], &[f32::INFINITY]), 0.0);
+        assert_eq!(blocks_differ(&[1.0], &[0.0]), f64::INFINITY);
+        assert_eq!(blocks_differ(&[], &[]), 0.0);
     }
 
     #[test]

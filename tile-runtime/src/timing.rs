@@ -52,23 +52,26 @@ pub fn median(mut times: Vec<Duration>) -> Duration {
 /// each replay, so that the L2 cache is cold. On the CPU it runs 5 times after a first one.
 ///
 /// # Errors
-/// [`Error::Unsupported`] on a PTX executor, whose time says nothing, and on the meta device; what `queue` returns; the device's.
+/// As [`check`]; what `queue` returns; the device's.
 pub fn measure<E: From<Error>>(
     device: &Device,
     queue: &mut dyn FnMut(&Stream) -> Result<(), E>,
 ) -> Result<Time, E> {
-    match device.kind() {
-        DeviceKind::Cuda { .. } => replays(device, queue),
-        DeviceKind::Cpu => wall_clock(device, queue),
-        DeviceKind::PtxExecutor { .. } | DeviceKind::Meta => Err(refusal(device).into()),
-    }
+    check(device)?;
+    if device.is_cuda() { replays(device, queue) } else { wall_clock(device, queue) }
 }
 
-/// Why times of a device mean nothing.
-pub(crate) fn refusal(device: &Device) -> Error {
-    Error::Unsupported {
-        what: format!("taking times on device {device}"),
-        instead: "use the CPU or a GPU, whose times mean something".to_owned(),
+/// Whether the times of a device mean something.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a PTX executor, which takes far longer than any GPU, and the meta device.
+pub fn check(device: &Device) -> Result<(), Error> {
+    match device.kind() {
+        DeviceKind::Cuda { .. } | DeviceKind::Cpu => Ok(()),
+        DeviceKind::PtxExecutor { .. } | DeviceKind::Meta => Err(Error::Unsupported {
+            what: format!("taking times on device {device}"),
+            instead: "use the CPU or a GPU, whose times mean something".to_owned(),
+        }),
     }
 }
 

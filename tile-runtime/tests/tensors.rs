@@ -135,7 +135,7 @@ fn nothing_leaves_its_storage() {
         assert!(matches!(error, Error::OutOfBounds { .. } | Error::Shape { .. }), "{error}");
     }
     // An empty view touches nothing, wherever it starts.
-    assert_eq!(tensor.with_strides(&[0], &[1], 10).and_then(|t| t.to_vec()).expect("empty"), []);
+    assert_eq!(tensor.with_strides(&[0], &[1], 10).and_then(|t| t.to_vec()).expect("empty"), [0; 0]);
     assert!(tensor.slice(0, 5..11).is_err() && tensor.slice(1, 0..1).is_err());
     #[expect(clippy::reversed_empty_ranges, reason = "it must be refused")]
     let backwards = tensor.slice(0, 6..5);

@@ -14,6 +14,7 @@ use mamba2::{
     tolerance::{self, Limits},
 };
 use serde::Serialize;
+use tile_runtime::timing::median;
 
 use super::{Result, accuracy, plot::Figure, product::Product, text};
 use crate::engine::{Engine, Loaded};
@@ -66,6 +67,9 @@ struct Row {
     us: Option<f64>,
     dtype: &'static str,
     chunk: usize,
+    /// Whether the block sizes are a result of tuning.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tuned: bool,
     device: String,
     target: String,
     error_y: f64,
@@ -153,6 +157,7 @@ fn time_shape(
     let expected = accuracy::reference_heads(&case)?;
     step("compiling and checking");
     let loaded = engine.load(&case, args.chunk)?;
+    let choice = loaded.choice()?;
     let errors = accuracy::errors(&case, &expected, &loaded.run()?);
     let limits = tolerance::forward(dtype, None);
     let passed = errors.within(&limits);
@@ -178,7 +183,8 @@ fn time_shape(
         shape: name.to_owned(),
         us: time.map(us),
         dtype: dtype.name(),
-        chunk: loaded.chunk(),
+        chunk: choice.chunk,
+        tuned: choice.tuned,
         device: engine.device_name(),
         target: engine.target_name(),
         error_y: errors.y,
@@ -202,16 +208,6 @@ fn time(engine: &Engine, loaded: &Loaded) -> Result<Duration> {
     }
     loaded.time_once()?;
     Ok(median((0..CPU_RUNS).map(|_| loaded.time_once()).collect::<Result<_>>()?))
-}
-
-/// The median; the mean of the middle two for an even number.
-pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort();
-    match times.len() {
-        0 => Duration::ZERO,
-        n if n.is_multiple_of(2) => (times[n / 2 - 1] + times[n / 2]) / 2,
-        n => times[n / 2],
-    }
 }
 
 fn table(rows: &[Row]) -> String {
@@ -256,6 +252,7 @@ mod tests {
             us: Some(2000.0),
             dtype: "f32",
             chunk: 128,
+            tuned: false,
             device: "CPU".into(),
             target: "cpu".into(),
             error_y: 1e-6,
@@ -267,13 +264,6 @@ mod tests {
             product: Some("4 x 1024 x 1024".into()),
             passed: true,
         }
-    }
-
-    #[test]
-    fn medians() {
-        let ms = Duration::from_millis;
-        assert_eq!(median(vec![ms(9), ms(1), ms(5)]), ms(5));
-        assert_eq!(median(vec![ms(4), ms(1), ms(9), ms(2)]), ms(3));
     }
 
     #[test]

@@ -7,9 +7,10 @@ use mamba2::{
     Options, Workspace, case::Dtype, forward, forward_into, inputs, resident::Resident,
     tolerance::relative_l2,
 };
+use tile_runtime::timing::median;
 use tile_runtime::{Device, Graph};
 
-use super::{Result, bench::median, shape_args::ShapeArgs, text};
+use super::{Result, shape_args::ShapeArgs, text};
 
 /// Calls in a burst: few enough not to fill the launch queue of a GPU.
 const BURST: u32 = 100;

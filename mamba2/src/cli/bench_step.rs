@@ -10,10 +10,9 @@ use mamba2::{
 };
 use serde::Serialize;
 use tile_runtime::prelude::*;
-use tile_runtime::{Device, DeviceTensor, Stream};
+use tile_runtime::timing::measure;
 
 use super::Result;
-use crate::engine::replay::median_time;
 
 /// Elements that a block copies.
 const COPY_BLOCK: usize = 8192;
@@ -102,9 +101,10 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
 fn copy_time(device: &Device) -> Result<Duration> {
     let x = DeviceTensor::<f32>::zeros(device, &[COPY_VALUES])?;
     let mut y = DeviceTensor::<f32>::zeros(device, &[COPY_VALUES])?;
-    median_time(device, &mut |stream: &Stream| {
-        Ok(copy(&x, &mut y, COPY_BLOCK).on(stream).launch(COPY_VALUES / COPY_BLOCK)?)
-    })
+    let time = measure(device, &mut |stream| {
+        copy(&x, &mut y, COPY_BLOCK).on(stream).launch(COPY_VALUES / COPY_BLOCK)
+    })?;
+    Ok(time.median)
 }
 
 fn time_step(device: &Device, shape: Shape) -> Result<Duration> {
@@ -123,10 +123,11 @@ fn time_step(device: &Device, shape: Shape) -> Result<Duration> {
     let mut y = DeviceTensor::<bf16>::zeros(device, x.shape())?;
     let inputs = Inputs::new(&x, &dt, &one.a, &b, &c).dt_softplus(true);
     let d = one.d.as_ref().expect("generated inputs have a skip weight");
-    median_time(device, &mut |stream: &Stream| {
+    let time = measure(device, &mut |stream| {
         let options = StepOptions { stream: Some(stream.clone()), ..StepOptions::default() };
-        Ok(step_into(&inputs.d(d), &mut states, &options, &mut y)?)
-    })
+        step_into(&inputs.d(d), &mut states, &options, &mut y)
+    })?;
+    Ok(time.median)
 }
 
 /// Compares one step with float64.

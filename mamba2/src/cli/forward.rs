@@ -54,7 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     println!("shape    {name}: {}, {}", case.shape, case.dtype);
     println!("device   {}", engine.device_name());
     println!("target   {}", engine.target_name());
-    println!("chunk    {}", loaded.chunk());
+    let choice = loaded.choice()?;
+    println!("chunk    {}{}", choice.chunk, if choice.tuned { ", a result of tuning" } else { "" });
     println!("time     {}, {} tokens/s", text::time(time), tokens_per_second(&case, time));
     if let Some(path) = &args.output {
         file::write_outputs(path, case.shape, case.dtype, &output.y, &output.final_states)?;

@@ -97,9 +97,15 @@ impl Search {
         &self.tried
     }
 
-    /// The point with the least median; of equal ones the first.
+    /// The point with the least median; of equal ones the first. The first point of the space wins also where the least median is
+    /// not below its own by more than half the larger of their spreads: a difference that may be chance changes nothing.
     pub fn winner(&self) -> &Tried {
         &self.tried[self.winner]
+    }
+
+    /// The winner's place among [`tried`](Self::tried).
+    pub fn winner_index(&self) -> usize {
+        self.winner
     }
 
     /// The time of the winner.
@@ -143,10 +149,16 @@ pub fn search<T: Trial>(
         tried.push(Tried { point, outcome });
         watch(&tried[index], count - 1 - index);
     }
+    let Some((winner, time)) = fastest(&tried) else { return Err(NoWinner { tried }) };
+    Ok(Search { winner, time, tried })
+}
+
+fn fastest(tried: &[Tried]) -> Option<(usize, Time)> {
     let times = tried.iter().enumerate().filter_map(|(index, tried)| Some((index, tried.time()?)));
-    match times.min_by_key(|(_, time)| time.median) {
-        Some((winner, time)) => Ok(Search { winner, time, tried }),
-        None => Err(NoWinner { tried }),
+    let (index, time) = times.min_by_key(|(_, time)| time.median)?;
+    match tried[0].time() {
+        Some(first) if first.median - time.median <= first.spread.max(time.spread) / 2 => Some((0, first)),
+        _ => Some((index, time)),
     }
 }
 
@@ -183,15 +195,18 @@ mod tests {
 
     use super::*;
 
-    /// A runner whose points are known: what each computes, or why it fails, and its time in microseconds.
+    /// What a point computes, or why it fails, and its time in microseconds, or why it has none.
+    type Known = (Result<f64, &'static str>, Result<u64, &'static str>);
+
+    /// A runner whose points are known.
     struct Fake {
-        known: Vec<(Result<f64, &'static str>, Result<u64, &'static str>)>,
+        known: Vec<Known>,
         unfit: Vec<u64>,
         ran: Vec<u64>,
     }
 
     impl Fake {
-        fn new(known: &[(Result<f64, &'static str>, Result<u64, &'static str>)]) -> Self {
+        fn new(known: &[Known]) -> Self {
             Self { known: known.to_vec(), unfit: Vec::new(), ran: Vec::new() }
         }
 
@@ -298,6 +313,24 @@ mod tests {
         assert_eq!(error.to_string(), expected);
         let empty = search(&Space::new(), &mut fake, &mut |_, _| {}).expect_err("nothing to try");
         assert_eq!(empty.to_string(), "nothing that was tried has a time: the space has no points");
+    }
+
+    #[test]
+    fn what_may_be_chance_leaves_the_first() {
+        let timed = |index: u64, median: u64, spread: u64| {
+            let (median, spread) = (Duration::from_micros(median), Duration::from_micros(spread));
+            Tried { point: Point::new().with("i", index), outcome: Outcome::Time(Time { median, spread }) }
+        };
+        let winner = |times: &[(u64, u64)]| {
+            let tried: Vec<_> = times.iter().map(|&(median, spread)| timed(0, median, spread)).collect();
+            fastest(&tried).expect("all have times").0
+        };
+        assert_eq!(winner(&[(100, 8), (96, 2)]), 0);
+        assert_eq!(winner(&[(100, 2), (96, 8)]), 0);
+        assert_eq!(winner(&[(100, 7), (96, 2), (98, 0)]), 1);
+        assert_eq!(winner(&[(100, 0), (100, 0)]), 0);
+        let pruned = Tried { outcome: Outcome::Pruned(String::new()), ..timed(0, 0, 0) };
+        assert_eq!(fastest(&[pruned, timed(1, 100, 8), timed(2, 96, 2)]).expect("two have times").0, 2);
     }
 
     #[test]

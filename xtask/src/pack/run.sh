@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs the packed programs on a machine with an NVIDIA driver.
 #
-#   run.sh [--stop] [--device cuda:1] [--out DIR] [--limit SECONDS] [tests] [check] [examples] [bench]
+#   run.sh [--stop] [--device cuda:1] [--out DIR] [--limit SECONDS] [tests] [check] [examples] [bench] [tune]
 #
-# All four parts unless some are named. Prints a table of exit codes and exits with 1 if any is not 0.
+# The first four parts unless some are named. Prints a table of exit codes and exits with 1 if any is not 0.
 # --stop ends at the first failure; --out receives bench.jsonl (default: this folder); --limit is the longest that one
-# program may take (default: 240). BENCH_ARGS are further arguments for `mamba2 bench`.
+# program may take (default: 240); tuning may need more. --out also receives tune.jsonl. BENCH_ARGS and TUNE_ARGS are further arguments
+# for `mamba2 bench` and `mamba2 tune`.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 device=cuda out=$here limit=240 stop=0 parts=()
@@ -15,7 +16,7 @@ while [ $# -gt 0 ]; do
     --device) device=${2:?"--device needs a name"}; shift ;;
     --out) out=${2:?"--out needs a folder"}; shift ;;
     --limit) limit=${2:?"--limit needs seconds"}; shift ;;
-    tests | check | examples | bench) parts+=("$1") ;;
+    tests | check | examples | bench | tune) parts+=("$1") ;;
     *) echo "run.sh: unknown argument $1; see the top of this file" >&2; exit 2 ;;
   esac
   shift
@@ -77,6 +78,10 @@ for part in "${parts[@]}"; do
       done
       one "bench attention, causal" "$here/examples/attention" --device "$device" --bench --causal
       one "bench matmul, 8192" "$here/examples/matmul" --device "$device" --bench --size 8192
+      ;;
+    tune)
+      # shellcheck disable=SC2086 # several arguments in one variable
+      one "mamba2 tune" "$here/bin/mamba2" tune --device "$device" --json "$out/tune.jsonl" ${TUNE_ARGS:-}
       ;;
   esac
 done
