@@ -184,7 +184,7 @@ pub fn run_case(file: &str, text: &str) -> Result<(), String> {
         let mut after = Vec::new();
         let mut laid_out = kernel.clone();
         let observer = &mut |pass, kernel: &Kernel| after.push((pass, kernel.clone()));
-        run_passes(&mut laid_out, &PassCx { target: &Target::SM_80, config: &config }, observer)
+        run_passes(&mut laid_out, &PassCx::new(&Target::SM_80, &config), observer)
             .map_err(|e| format!("{warps} warps: {e}"))?;
         for (pass, kernel) in after {
             let found = directives.run(&kernel).map_err(|e| format!("after `{pass}`, {warps} warps: {e}"))?;

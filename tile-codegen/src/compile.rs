@@ -2,12 +2,12 @@
 
 use crate::config::Config;
 use crate::diag::{Code, Diagnostic, Diagnostics};
-use crate::explain::{Explanation, explain};
+use crate::explain::{Explanation, Reason, explain};
 use crate::ir::Kernel;
 use crate::lower::channels::{MapPlan, maps};
 use crate::lower::{Slot, lower};
-use crate::passes::allocate_shared::allocate_shared;
-use crate::passes::assign_roles::Partition;
+use crate::passes::allocate_shared::{allocate_shared, plan_shared};
+use crate::passes::assign_roles::{FEWEST, Partition, STAGES};
 use crate::passes::{PassCx, run_passes, run_with_roles};
 use crate::ptx;
 use crate::target::Target;
@@ -45,7 +45,8 @@ pub fn compile(kernel: &Kernel, target: &Target, config: &Config) -> Result<Comp
     compile_observed(kernel, target, config, &mut |_, _| {})
 }
 
-/// Compiles, and shows the kernel after each pass to `observer`, with the pass's id.
+/// Compiles, and shows the kernel after each pass to `observer`, with the pass's id. A kernel whose channels do not fit shared
+/// memory is compiled again, with fewer stages or without channels; the observer then sees those passes too.
 ///
 /// # Errors
 /// As [`compile`].
@@ -55,9 +56,40 @@ pub fn compile_observed(
     config: &Config,
     observer: &mut dyn FnMut(&'static str, &Kernel),
 ) -> Result<Compiled, Diagnostics> {
-    let mut laid_out = kernel.clone();
-    run_passes(&mut laid_out, &PassCx { target, config }, observer)?;
-    lowered(&laid_out, target, config)
+    let free = config.stages.is_none();
+    let (mut config, mut no_channels) = (*config, None);
+    loop {
+        let mut laid_out = kernel.clone();
+        let cx = PassCx { target, config: &config, no_channels };
+        let compiled =
+            run_passes(&mut laid_out, &cx, observer).and_then(|()| lowered(&laid_out, target, &config));
+        let Err(faults) = compiled else { return compiled };
+        match smaller(&laid_out, &cx, free, &faults) {
+            Some(Smaller::Stages(stages)) => config.stages = Some(stages),
+            Some(Smaller::NoChannels(reason)) => no_channels = Some(reason),
+            None => return Err(faults),
+        }
+    }
+}
+
+/// What makes a kernel smaller.
+enum Smaller {
+    /// Channels of so many stages.
+    Stages(usize),
+    /// No channels.
+    NoChannels(Reason),
+}
+
+/// What to try where the channels of a kernel do not fit: fewer stages if their number was `free` to choose, then none.
+fn smaller(laid_out: &Kernel, cx: &PassCx<'_>, free: bool, faults: &Diagnostics) -> Option<Smaller> {
+    faults.iter().find(|fault| fault.code == Code::SharedMemory)?;
+    let plan = plan_shared(laid_out);
+    let most = plan.channels.values().map(|channel| channel.stages as usize).max()?;
+    let stages = cx.config.stages.unwrap_or(STAGES).min(most);
+    Some(match free && stages > FEWEST {
+        true => Smaller::Stages(stages - 1),
+        false => Smaller::NoChannels(Reason::NoRoom { bytes: plan.bytes, most: cx.target.max_shared_bytes }),
+    })
 }
 
 /// Compiles with roles that the caller chooses: `partition` sees the kernel as canonicalised, with its number of warps,
@@ -73,7 +105,7 @@ pub fn compile_with_roles(
     observer: &mut dyn FnMut(&'static str, &Kernel),
 ) -> Result<Compiled, Diagnostics> {
     let mut laid_out = kernel.clone();
-    run_with_roles(&mut laid_out, &PassCx { target, config }, partition, observer)?;
+    run_with_roles(&mut laid_out, &PassCx::new(target, config), partition, observer)?;
     lowered(&laid_out, target, config)
 }
 

@@ -20,7 +20,7 @@ pub struct Config {
     /// trade a few spilled registers for more blocks.
     pub occupancy: Option<u32>,
     /// Stages of the channels of a loop, at least 1: how many of its iterations' tiles may be on their way at once. Loads
-    /// with a latency of their own have that instead.
+    /// with a latency of their own have that instead. Where so many do not fit shared memory, there are no channels.
     pub stages: Option<usize>,
     /// `Some(false)`: no bulk tensor copies, as for tensors that they cannot address.
     pub allow_tma: Option<bool>,

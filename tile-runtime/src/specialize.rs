@@ -84,7 +84,8 @@ impl Specialised {
         let made = self.program.get_or_init(|| {
             let mut kernel = self.staged.kernel.clone();
             // Smaller kernels run faster; this pass asks nothing of the target.
-            let cx = PassCx { target: &Target::SM_80, config: &Config::default() };
+            let config = Config::default();
+            let cx = PassCx::new(&Target::SM_80, &config);
             canonicalize::run(&mut kernel, &cx)
                 .map_err(|faults| kernel_error(self.name, "simplified", faults, &self.staged.sources))?;
             Program::new(&kernel).map_err(|error| KernelError::plain(self.name, "run on the CPU", &error))

@@ -16,6 +16,13 @@ pub enum Reason {
     HintForbids,
     /// So many warps compute, which is no number of whole warpgroups.
     NotWarpgroups(usize),
+    /// With channels the kernel would need so many bytes of shared memory.
+    NoRoom {
+        /// Bytes that it needs.
+        bytes: u32,
+        /// Bytes that the target has.
+        most: usize,
+    },
     /// No product of the kernel is one that warpgroups do.
     NoWideProduct,
     /// Which tile is loaded, or whether, depends on elements of tiles, or of a tensor that the kernel writes: one thread
@@ -119,6 +126,12 @@ impl fmt::Display for Reason {
             Reason::HintForbids => write!(f, "its hint `allow_tma` is false"),
             Reason::NotWarpgroups(1) => write!(f, "1 warp computes, and a warpgroup has 4"),
             Reason::NotWarpgroups(warps) => write!(f, "{warps} warps compute, and a warpgroup has 4"),
+            Reason::NoRoom { bytes, most } => {
+                write!(
+                    f,
+                    "with channels the kernel needs {bytes} bytes of shared memory, and there are {most}"
+                )
+            }
             Reason::NoWideProduct => write!(f, "the kernel has no product that warpgroups do"),
             Reason::DataPath => {
                 write!(

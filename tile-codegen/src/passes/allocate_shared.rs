@@ -100,6 +100,15 @@ enum Owner {
 /// # Errors
 /// If the kernel needs more than the target has; the message lists every buffer.
 pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, Diagnostics> {
+    let plan = plan_shared(kernel);
+    if plan.bytes as usize > target.max_shared_bytes {
+        return Err(too_much(kernel, target, &plan));
+    }
+    Ok(plan)
+}
+
+/// As [`allocate_shared`], whatever the target has.
+pub(crate) fn plan_shared(kernel: &Kernel) -> SharedPlan {
     let mut live = Liveness {
         kernel,
         position: 0,
@@ -152,10 +161,7 @@ pub fn allocate_shared(kernel: &Kernel, target: &Target) -> Result<SharedPlan, D
     }
     let listed = placed.iter().map(|(offset, b)| (*offset, b.bytes, purpose(kernel, b.owner, &plan)));
     plan.buffers = listed.collect();
-    if plan.bytes as usize > target.max_shared_bytes {
-        return Err(too_much(kernel, target, &plan));
-    }
-    Ok(plan)
+    plan
 }
 
 /// What a buffer is for.

@@ -29,7 +29,9 @@ use crate::ops::window::Steps;
 /// Bytes of shared memory that stay free for exchanges between threads.
 const RESERVE: usize = 24 * 1024;
 /// The most stages that help.
-const STAGES: usize = 4;
+pub(crate) const STAGES: usize = 4;
+/// The fewest stages with which one is filled while another is read.
+pub(crate) const FEWEST: usize = 2;
 /// Tiles of fewer elements are loaded by those who use them.
 const SMALLEST: usize = 16;
 /// Registers of a thread that only loads.
@@ -131,6 +133,9 @@ fn allowed(kernel: &Kernel, cx: &PassCx<'_>, num_warps: usize) -> Result<(), Rea
     }
     if cx.config.allow_tma == Some(false) {
         return Err(Reason::ConfigForbids);
+    }
+    if let Some(reason) = cx.no_channels {
+        return Err(reason);
     }
     if !num_warps.is_multiple_of(4) {
         return Err(Reason::NotWarpgroups(num_warps));
@@ -280,7 +285,7 @@ fn stages(kernel: &Kernel, cx: &PassCx<'_>, loads: &[BulkLoad]) -> usize {
     let blocks = cx.config.occupancy.unwrap_or(1).max(1) as usize;
     let reserve = RESERVE.max(looped_stores(kernel));
     let room = (cx.target.max_shared_bytes / blocks).saturating_sub(reserve + sum(false) + hinted);
-    (room / sum(true).max(1)).clamp(2, STAGES)
+    (room / sum(true).max(1)).clamp(FEWEST, STAGES)
 }
 
 /// Bytes of the tiles that are stored inside loops, through shared memory.

@@ -5,6 +5,7 @@ pub mod allocate_shared;
 
 use crate::config::Config;
 use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::explain::Reason;
 use crate::ir::{Kernel, verify};
 use crate::target::Target;
 
@@ -24,6 +25,15 @@ pub struct PassCx<'a> {
     pub target: &'a Target,
     /// Choices of tuning.
     pub config: &'a Config,
+    /// Why tiles may not come through channels, if that has been found out: there is no room for them.
+    pub no_channels: Option<Reason>,
+}
+
+impl<'a> PassCx<'a> {
+    /// What is known before anything has been tried.
+    pub const fn new(target: &'a Target, config: &'a Config) -> Self {
+        Self { target, config, no_channels: None }
+    }
 }
 
 /// A pass over a kernel.

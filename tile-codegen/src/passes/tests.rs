@@ -10,7 +10,7 @@ use crate::target::Target;
 
 fn cx() -> PassCx<'static> {
     const CONFIG: Config = Config { num_warps: None, occupancy: None, stages: None, allow_tma: None };
-    PassCx { target: &Target::SM_80, config: &CONFIG }
+    PassCx::new(&Target::SM_80, &CONFIG)
 }
 
 /// Forgets the first operation, whatever uses it.
@@ -55,7 +55,7 @@ fn refusal(elements: usize, num_warps: usize, occupancy: Option<u32>) -> Option<
     );
     let mut kernel = parse(&text).unwrap_or_else(|faults| panic!("{faults}"));
     let config = Config { num_warps: Some(num_warps), occupancy, ..Config::default() };
-    let cx = PassCx { target: &Target::SM_80, config: &config };
+    let cx = PassCx::new(&Target::SM_80, &config);
     let faults = super::run_passes(&mut kernel, &cx, &mut |_, _| ()).err()?;
     faults.iter().next().map(|fault| (fault.code, fault.message.clone()))
 }
