@@ -39,7 +39,7 @@ const LOADER_REGISTERS: usize = 40;
 /// The role that loads.
 const LOADER: usize = 1;
 
-/// Divides a kernel that gains from it.
+/// Gives channels to the loads of a kernel that gains from it, and a role that fills them where that is better.
 ///
 /// # Errors
 /// None.
@@ -57,29 +57,25 @@ pub fn run(kernel: &mut Kernel, cx: &PassCx<'_>) -> Result<Changed, Diagnostics>
     if loads.is_empty() {
         return Ok(Changed::No);
     }
-    // Where the path or a load depends on the elements of a tile, one thread alone cannot load.
-    let known = match divide(kernel, cx, &loads, num_warps) {
-        Ok(_) => loads,
-        Err(_) => {
-            let alone = |load: &BulkLoad| divide(kernel, cx, std::slice::from_ref(load), num_warps);
-            let (known, unknown): (Vec<_>, Vec<_>) = loads.into_iter().partition(|load| alone(load).is_ok());
-            for load in unknown {
-                let op = kernel.ops[load.op].clone();
-                kernel.note(&op, Choice::NoChannel(Reason::DataPath));
-            }
-            known
-        }
-    };
-    match divide(kernel, cx, &known, num_warps) {
-        Ok(divided) if !known.is_empty() => {
-            *kernel = divided;
-            Ok(Changed::Yes)
-        }
-        Ok(_) | Err(_) => {
-            undivided(kernel, Reason::DataPath);
-            Ok(Changed::No)
-        }
+    if let Ok(divided) = divide(kernel, cx, &loads, num_warps) {
+        *kernel = divided;
+        return Ok(Changed::Yes);
     }
+    // Where the path or a load depends on the elements of a tile, one thread alone cannot load. The others it can.
+    let alone = |load: &BulkLoad| divide(kernel, cx, std::slice::from_ref(load), num_warps);
+    let (known, unknown): (Vec<_>, Vec<_>) = loads.into_iter().partition(|load| alone(load).is_ok());
+    for load in unknown {
+        let op = kernel.ops[load.op].clone();
+        kernel.note(&op, Choice::NoChannel(Reason::DataPath));
+    }
+    if !known.is_empty()
+        && let Ok(divided) = divide(kernel, cx, &known, num_warps)
+    {
+        *kernel = divided;
+        return Ok(Changed::Yes);
+    }
+    undivided(kernel, Reason::DataPath);
+    Ok(Changed::No)
 }
 
 /// Notes why there are no roles.
