@@ -52,6 +52,7 @@ impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatE
         workspace: &mut Workspace<T>,
     ) -> Result<Self> {
         let d = d_matrix(inputs.d)?;
+        let plan = if inputs.sequences.is_some() { plan.masked() } else { plan };
         let between = workspace.views(shape, &plan, options.state_type)?;
         Ok(Self { inputs: *inputs, shape, plan, d, between, outputs, target: options.target })
     }
@@ -90,8 +91,6 @@ impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatE
     fn chunk_cumsum(&mut self) -> (Launch<'_>, [usize; 3]) {
         let Plan { chunk, block_heads, .. } = self.plan;
         let inputs = self.inputs;
-        // Sums that start anew are taken one head at a time.
-        let block_heads = if inputs.sequences.is_some() { 1 } else { block_heads };
         let grid =
             [self.shape.tokens.div_ceil(chunk), self.shape.heads.div_ceil(block_heads), self.shape.batch];
         let launch = kernels::chunk_cumsum(

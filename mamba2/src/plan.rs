@@ -89,6 +89,16 @@ impl Plan {
         Ok(if warpgroups { plan.for_warpgroups(shape) } else { plan })
     }
 
+    /// For packed sequences, whose masks take registers, and whose sums of decays are taken one head at a time.
+    pub(crate) fn masked(self) -> Plan {
+        Plan {
+            block_heads: 1,
+            state_tokens: self.state_tokens.min(64),
+            state_state: self.state_state.min(64),
+            ..self
+        }
+    }
+
     /// A warpgroup multiplies 64 rows at least, and tiles come through shared memory.
     fn for_warpgroups(self, shape: Shape) -> Plan {
         let blocks = |state: usize, head_dim: usize| {

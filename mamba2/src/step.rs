@@ -1,6 +1,6 @@
 //! `step`: decoding, one token or a few at a time.
 
-use tile_runtime::{Device, DeviceTensor, Launch, Stream, Target};
+use tile_runtime::{Config, Device, DeviceTensor, Launch, Stream, Target};
 
 use crate::arguments::{FloatElement, Inputs, Value};
 use crate::check::{check, fault, fits};
@@ -9,8 +9,11 @@ use crate::kernels;
 use crate::pass::d_matrix;
 use crate::problem::Shape;
 
-/// Elements of the state that a block updates.
-const BLOCK: usize = 8192;
+/// Elements of the state that a block updates, a thread of it, and blocks that share a multiprocessor: the fastest of those
+/// tried on an H200. Threads have their 32 elements in flight together, and registers for all of them.
+const BLOCK: usize = 4096;
+const THREAD: usize = 32;
+const BLOCKS: u32 = 4;
 
 /// Which row of a pool of states each batch element has; elements without a row are skipped.
 #[derive(Debug, Clone)]
@@ -226,7 +229,9 @@ pub(crate) fn step_launch<
     };
     let block_state = state.next_power_of_two();
     let block_head_dim = head_dim.next_power_of_two().min((BLOCK / block_state).max(1));
-    let mut launch = kernels::step(
+    let warps = (block_head_dim * block_state / (32 * THREAD)).clamp(1, BLOCK / (32 * THREAD));
+    let config = Config { num_warps: Some(warps), occupancy: Some(BLOCKS), ..Config::default() };
+    let launch = kernels::step(
         inputs.x,
         inputs.dt,
         inputs.a,
@@ -246,6 +251,7 @@ pub(crate) fn step_launch<
         block_head_dim,
         block_state,
     );
+    let mut launch = launch.config(config);
     if let Some(target) = &options.target {
         launch = launch.target(target);
     }

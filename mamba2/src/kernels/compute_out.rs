@@ -145,7 +145,7 @@ pub fn compute_out<
     if !(max_nan(abs(out), ALL).item() <= f32::MAX) {
         let of = Rows { x, b, c, dt, decay, sequence_of, sequences, initial, chunk_states };
         let (head, place) = ((batch, head, group), (rows, head_tile));
-        out = exact_rows(of, head, place, chunk, block_tokens, block_head_dim);
+        out = exact_rows(of, head, place, out, chunk);
     }
     if let Some(d) = d {
         let x_rows = x_rows.cast::<f32>();

@@ -191,17 +191,19 @@ impl LowerCx<'_> {
     }
 
     /// Lowers code that may not run, and at most once, with a prologue of its own, so that nothing of it costs time or registers
-    /// elsewhere.
+    /// elsewhere. It computes again what is known already, which else would stay in registers up to it.
     fn with_own_prologue(&mut self, lower: impl FnOnce(&mut Self)) {
         let start = self.f.len();
-        let known =
-            (self.loaded.clone(), self.thread.clone(), self.global.clone(), self.channels.maps.clone());
+        let loaded = std::mem::take(&mut self.loaded);
+        let thread = std::mem::take(&mut self.thread);
+        let global = std::mem::take(&mut self.global);
+        let maps = std::mem::take(&mut self.channels.maps);
         self.prologues.push(Vec::new());
         lower(self);
         let own = self.prologues.pop().expect("it was pushed above");
         let body = self.f.kernel_mut().lines.split_off(start);
         self.f.kernel_mut().lines.extend(own.into_iter().chain(body));
-        (self.loaded, self.thread, self.global, self.channels.maps) = known;
+        (self.loaded, self.thread, self.global, self.channels.maps) = (loaded, thread, global, maps);
     }
 
     /// A kernel parameter in a register.
