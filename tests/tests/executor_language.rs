@@ -25,6 +25,7 @@ groups! {
     chains: 3,
     control: 1,
     windows: 1,
+    indexed: 1,
 }
 
 macro_rules! hopper {

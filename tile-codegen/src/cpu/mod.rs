@@ -4,6 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod elementwise;
 mod error;
 mod exec;
+pub(crate) mod indexed;
 mod liveness;
 pub mod math;
 pub mod memory;

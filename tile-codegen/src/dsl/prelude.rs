@@ -15,6 +15,7 @@ pub use crate::ops::constant::{full, ones, zeros};
 pub use crate::ops::cumsum::{cumsum, cumsum_reverse};
 pub use crate::ops::extract::extract;
 pub use crate::ops::fma::fma;
+pub use crate::ops::gather::{gather, gather_masked, gather_masked_with, gather_with};
 pub use crate::ops::load::{
     Hints, load, load_at, load_at_with, load_hinted, load_scalar, load_with, load_with_hinted,
 };
@@ -26,6 +27,7 @@ pub use crate::ops::reduce::{
     sum_keepdims,
 };
 pub use crate::ops::reshape::{expand_dims, reshape};
+pub use crate::ops::scatter::{scatter, scatter_masked};
 pub use crate::ops::store::{store, store_at};
 pub use crate::ops::unary::{abs, ceil, exp, exp2, floor, log, log2, rsqrt, sigmoid, softplus, sqrt, tanh};
 pub use crate::ops::where_::where_;

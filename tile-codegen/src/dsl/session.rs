@@ -284,12 +284,22 @@ impl Session {
         what: &str,
         at: &'static Location<'static>,
     ) -> [Raw; N] {
+        self.common_list(&list, what, at).try_into().expect("one tile for each of the list")
+    }
+
+    /// As [`Session::common`], of any number of tiles.
+    pub(crate) fn common_list(
+        &mut self,
+        list: &[Raw],
+        what: &str,
+        at: &'static Location<'static>,
+    ) -> Vec<Raw> {
         let shapes: Option<Vec<_>> = list.iter().map(|&x| self.shape(x)).collect();
         let Some(shapes) = shapes else {
             list.iter().for_each(|&x| {
                 self.id(x, at);
             });
-            return list.map(|_| self.error());
+            return list.iter().map(|_| self.error()).collect();
         };
         let mut common = Vec::new();
         for shape in &shapes {
@@ -299,10 +309,10 @@ impl Session {
                     let list_of = shapes.iter().map(|s| dim::show(s)).collect::<Vec<_>>().join(" and ");
                     let message = format!("`{what}` of the shapes {list_of}: {}", error.message);
                     let error = self.fault(OpError { message, ..error }, at);
-                    return list.map(|_| error);
+                    return vec![error; list.len()];
                 }
             };
         }
-        list.map(|x| self.broadcast(x, &common, at))
+        list.iter().map(|&x| self.broadcast(x, &common, at)).collect()
     }
 }

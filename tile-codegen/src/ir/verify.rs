@@ -207,8 +207,7 @@ impl<'k> Verifier<'k> {
                 self.op_fault(op, format!("{name} {where_}"));
             }
             let ty = self.kernel.ty(value);
-            let takes_tensor =
-                matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Extent(_) | OpKind::Send(_));
+            let takes_tensor = op.kind.accesses_tensor() || matches!(op.kind, OpKind::Extent(_));
             if ty.as_tensor().is_some() && !takes_tensor {
                 known = false;
                 self.op_fault(

@@ -11,6 +11,7 @@ mod control;
 pub mod convert;
 pub mod fma;
 pub mod global;
+pub mod indexed;
 pub mod math;
 mod roles;
 pub mod shared;

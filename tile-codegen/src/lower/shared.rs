@@ -17,6 +17,11 @@ fn words(elem: Elem, count: usize) -> (Ty, usize, usize) {
     }
 }
 
+/// The type in memory of one element.
+pub(super) fn word_ty(elem: Elem) -> Ty {
+    words(elem, 1).0
+}
+
 impl LowerCx<'_> {
     /// The address of a thread's access to a shared tile at `tile`, a register and a constant: `tile + (thread ^ offset)`.
     pub fn shared_address(&mut self, tile: (Reg, u32), thread: &ThreadOffset, offset: u32) -> Addr {

@@ -34,6 +34,11 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// The next operand, a tile, if there is one more.
+    pub(crate) fn next_tile(&mut self) -> Option<TileValue> {
+        (self.list.len() > 0).then(|| self.tile())
+    }
+
     /// The next operand, which the type rules make a tensor.
     pub(crate) fn tensor(&mut self) -> &'a TensorArg<'a> {
         match self.list.next() {

@@ -36,6 +36,8 @@ pub mod extent;
 pub mod extract;
 pub mod fma;
 pub mod from_shared;
+pub mod gather;
+pub mod indexed;
 pub mod load;
 pub mod lower;
 pub mod mma;
@@ -49,6 +51,7 @@ pub mod release;
 pub mod reshape;
 pub mod roles;
 pub(crate) mod rule;
+pub mod scatter;
 pub mod send;
 pub mod send_tile;
 pub mod store;
@@ -109,8 +112,8 @@ macro_rules! for_each_op {
     ($then:ident) => {
         $then! {
             Constant constant::Constant, Arange arange::Arange, Bid bid::Bid, NumBlocks num_blocks::NumBlocks,
-            Extent extent::Extent, Load load::Load, Store store::Store, Unary unary::Unary, Binary binary::Binary,
-            Compare compare::Compare, Where where_::Where, Fma fma::Fma, Cast cast::Cast, Reshape reshape::Reshape,
+            Extent extent::Extent, Load load::Load, Store store::Store, Gather gather::Gather,
+            Scatter scatter::Scatter, Unary unary::Unary, Binary binary::Binary, Compare compare::Compare, Where where_::Where, Fma fma::Fma, Cast cast::Cast, Reshape reshape::Reshape,
             Permute permute::Permute, BroadcastTo broadcast_to::BroadcastTo, Extract extract::Extract,
             Reduce reduce::Reduce, Cumsum cumsum::Cumsum, Mma mma::Mma, For control::For, Loop control::Loop,
             If control::If, Scope control::Scope, Yield control::Yield, Break control::Break,
@@ -150,6 +153,14 @@ macro_rules! define_op_kind {
 for_each_op!(define_op_kind);
 
 impl OpKind {
+    /// Whether the operation reads or writes elements of a tensor.
+    pub fn accesses_tensor(&self) -> bool {
+        matches!(
+            self,
+            OpKind::Load(_) | OpKind::Store(_) | OpKind::Gather(_) | OpKind::Scatter(_) | OpKind::Send(_)
+        )
+    }
+
     /// Whether the operation ends its region.
     pub fn is_terminator(&self) -> bool {
         matches!(self, OpKind::Yield(_) | OpKind::Break(_) | OpKind::Continue(_) | OpKind::Exit(_))

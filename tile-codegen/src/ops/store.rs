@@ -59,7 +59,7 @@ impl TileOp for Store {
 
 // ---- in kernels
 
-/// What `store` writes: a tile of the tensor's element type, or one element: a `Scalar` or a number.
+/// What `store` and the like write: a tile of the tensor's element type, or one element: a `Scalar` or a number.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be stored into a tensor of `{T}`",
     label = "expected a `Tile<{T}>`, a `Scalar<{T}>` or a number",
@@ -81,6 +81,9 @@ impl<T: Element> StoreValue<T> for Tile<T> {
 impl<T: Element> StoreValue<T> for Scalar<T> {
     #[track_caller]
     fn store_raw(self, rank: usize) -> Raw {
+        if rank == 0 {
+            return self.raw();
+        }
         session::op(Reshape { shape: vec![1; rank] }, &[self.raw()])
     }
 }
@@ -193,8 +196,7 @@ impl Store {
         }
         let mut accesses = 0;
         kernel.walk(|_, op| {
-            let accesses_it = matches!(op.kind, OpKind::Load(_) | OpKind::Store(_) | OpKind::Send(_));
-            accesses += usize::from(accesses_it && op.operands.contains(&tensor));
+            accesses += usize::from(op.kind.accesses_tensor() && op.operands.contains(&tensor));
         });
         if accesses > 1 {
             return Err(Reason::Accesses(accesses));

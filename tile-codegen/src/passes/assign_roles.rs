@@ -23,8 +23,8 @@ use crate::diag::Diagnostics;
 use crate::explain::{Choice, Note, Reason};
 use crate::ir::{Elem, Kernel, LocId, OpId, RegionId, ValueId};
 use crate::layout::SharedLayout;
-use crate::ops::OpKind;
 use crate::ops::window::Steps;
+use crate::ops::{Effects, OpKind, TileOp};
 
 /// Bytes of shared memory that stay free for exchanges between threads.
 const RESERVE: usize = 24 * 1024;
@@ -110,7 +110,7 @@ fn partition(kernel: &Kernel, cx: &PassCx<'_>, loads: &[BulkLoad], num_warps: us
     let loader = Role { warps: 1, registers: registers[1], single: true };
     let mut partition = Partition { roles: vec![compute, loader], ..Partition::default() };
     kernel.walk(|id, op| {
-        if matches!(op.kind, OpKind::Store(_)) {
+        if op.kind.effects() == Effects::WritesGlobal {
             partition.owner.insert(id, 0);
         }
     });

@@ -99,15 +99,16 @@ impl Analysis<'_> {
     /// The access of a tensor that the kernel may write.
     fn tensor_access(&self, id: OpId) -> Option<Access> {
         let op = &self.kernel.ops[id];
-        let (tensor, write, steps) = match &op.kind {
-            OpKind::Load(load) => (op.operands[0], false, load.steps),
-            OpKind::Store(store) => (op.operands[1], true, store.steps),
+        let (tensor, write, apart) = match &op.kind {
+            OpKind::Load(load) => (op.operands[0], false, load.steps == Steps::Tiles),
+            OpKind::Store(store) => (op.operands[1], true, store.steps == Steps::Tiles),
+            OpKind::Gather(_) => (op.operands[0], false, false),
+            OpKind::Scatter(_) => (op.operands[1], true, false),
             _ => return None,
         };
         let mutable = self.kernel.ty(tensor).as_tensor().is_some_and(|t| t.mutable);
         let at = TENSORS + self.kernel.params.iter().position(|p| p.value == tensor)? as u32;
-        let own = (steps == Steps::Tiles).then_some(id);
-        let access = Access { tensor: own, ..Access::shared((at, at + 1), write) };
+        let access = Access { tensor: apart.then_some(id), ..Access::shared((at, at + 1), write) };
         mutable.then_some(access)
     }
 

@@ -173,6 +173,8 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
         | OpKind::Extent(_)
         | OpKind::Load(_)
         | OpKind::Store(_)
+        | OpKind::Gather(_)
+        | OpKind::Scatter(_)
         | OpKind::Compare(_)
         | OpKind::Permute(_)
         | OpKind::BroadcastTo(_)

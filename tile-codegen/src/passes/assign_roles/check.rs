@@ -96,10 +96,10 @@ pub(super) fn check_roles(
             }
             let op = &kernel.ops[id];
             match op.kind {
-                OpKind::Load(_) => {
+                OpKind::Load(_) | OpKind::Gather(_) => {
                     loaded.entry(op.operands[0]).or_insert((role, id));
                 }
-                OpKind::Store(_) => stored.entry(op.operands[1]).or_default().push(role),
+                OpKind::Store(_) | OpKind::Scatter(_) => stored.entry(op.operands[1]).or_default().push(role),
                 _ => {}
             }
         }
