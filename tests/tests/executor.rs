@@ -13,14 +13,21 @@ use tile_runtime::testing::{Tolerance, compare_on};
 use tile_runtime::{DeviceKind, ExecutorOptions};
 use tile_tests::held::Held;
 use tile_tests::input::{Fill, View, tensor};
-use tile_tests::small::{SEED, add, padded, product, running_sum, softmax, transpose_tiles};
+use tile_tests::small::{
+    SEED, add, compact, four_taps, histogram, move_rows, padded, product, running_sum, softmax, total,
+    transpose_tiles,
+};
 
 /// Schedules that every launch runs on.
 const SEEDS: u64 = 8;
 const TARGETS: [Target; 2] = [Target::SM_80, Target::SM_90A];
 
 fn executor(target: &Target, seeds: u64) -> Device {
-    let options = ExecutorOptions { seeds: (0..seeds).collect(), ..ExecutorOptions::default() };
+    executor_of(target, (0..seeds).collect())
+}
+
+fn executor_of(target: &Target, seeds: Vec<u64>) -> Device {
+    let options = ExecutorOptions { seeds, ..ExecutorOptions::default() };
     Device::ptx_executor_with(target, options)
 }
 
@@ -30,7 +37,13 @@ struct Ran(RefCell<Vec<String>>);
 
 impl Ran {
     /// Launches what has the PTX of the snapshot on each target, though its tensors are smaller.
-    fn launch(&self, device: &Device, launch: Launch<'_>, snapshot: Launch<'_>, grid: usize) -> Result<()> {
+    fn launch(
+        &self,
+        device: &Device,
+        launch: Launch<'_>,
+        snapshot: Launch<'_>,
+        grid: impl Into<Grid>,
+    ) -> Result<()> {
         launch.launch(grid)?;
         if let DeviceKind::PtxExecutor { target } = device.kind() {
             let ptx = launch.ptx(&target)?;
@@ -49,6 +62,12 @@ fn compare<T: Copy + Into<f64>>(
 ) -> Result<()> {
     let executors = TARGETS.iter().map(|target| executor(target, SEEDS));
     compare_on(&executors.chain([Device::cpu()]).collect::<Vec<_>>(), tolerance, want, run)
+}
+
+/// As [`compare`], for kernels of which every schedule may leave other memory.
+fn compare_each<T: Copy + Into<f64>>(want: &[f64], run: impl Fn(&Device) -> Result<Vec<T>>) -> Result<()> {
+    let executors = TARGETS.iter().flat_map(|target| (0..SEEDS).map(|seed| executor_of(target, vec![seed])));
+    compare_on(&executors.chain([Device::cpu()]).collect::<Vec<_>>(), Tolerance::EXACT, want, run)
 }
 
 fn snapshots() -> std::path::PathBuf {
@@ -87,6 +106,11 @@ runs! {
     product_runs: products, "product_ptx" "product_sm_90a_ptx";
     transpose_runs: transposes, "transpose_ptx";
     padded_runs: paddings, "padded_ptx";
+    windows_run: taps, "four_taps_ptx" "four_taps_sm_90a_ptx";
+    rows_run: rows, "move_rows_ptx" "move_rows_sm_90a_ptx";
+    histograms_run: histograms, "histogram_ptx" "histogram_sm_90a_ptx";
+    compactions_run: compactions, "compact_ptx" "compact_sm_90a_ptx";
+    totals_run: totals, "total_ptx" "total_sm_90a_ptx";
     mamba2_in_bf16_runs: mamba2_in_bf16, "chunk_cumsum_bf16_ptx" "fwd_pass_state_bf16_ptx" "compute_out_bf16_ptx"
         "fwd_pass_state_bf16_sm_90a_ptx" "compute_out_bf16_sm_90a_ptx";
     mamba2_in_f32_runs: mamba2_in_f32, "fwd_pass_state_f32_ptx";
@@ -218,6 +242,122 @@ fn paddings(ran: &Ran) -> Result<()> {
         let mut out = DeviceTensor::<f16>::zeros(device, &[40])?;
         ran.launch(device, padded(&x, &mut out), padded(&meta(&[1000, 50]), &mut meta(&[1000])), 3)?;
         out.to_vec()
+    })
+}
+
+fn taps(ran: &Ran) -> Result<()> {
+    let shape @ [_, tokens, channels] = [2, 80, 64];
+    let (x, weights) = (host::<bf16>(&shape, 9), host::<f32>(&[4, channels], 10));
+    let tap = |at: usize, tap: usize| {
+        let token = (at / channels % tokens + tap).checked_sub(3);
+        token.map_or(0.0, |_| x[at + tap * channels - 3 * channels] * weights[tap * channels + at % channels])
+    };
+    // Products and sums of four are multiples of 2^-20 of at most 24 bits: they are rounded once, to bf16.
+    let sums = (0..x.len()).map(|at| (0..4).map(|i| tap(at, i)).sum());
+    let want: Vec<f64> = sums.map(|sum: f64| bf16::from_f64(sum).into()).collect();
+    compare(Tolerance::EXACT, &want, |device| {
+        let (x, weights) = (input::<bf16>(device, &shape, 9)?, input::<f32>(device, &[4, channels], 10)?);
+        let mut out = DeviceTensor::<bf16>::zeros(device, &shape)?;
+        let (large, large_weights) = (meta(&[2, 2048, 256]), meta(&[4, 256]));
+        ran.launch(
+            device,
+            four_taps(&x, &weights, &mut out),
+            four_taps(&large, &large_weights, &mut meta(&[2, 2048, 256])),
+            (2, 2, 2),
+        )?;
+        out.to_vec()
+    })
+}
+
+fn rows(ran: &Ran) -> Result<()> {
+    // Row `3 i mod 24` to row `5 i mod 48`, but for one that is none and two that go nowhere.
+    let from: Vec<i32> = (0..20).map(|i| if i == 4 { -1 } else { 3 * i % 24 }).collect();
+    let to: Vec<i32> = (0..20)
+        .map(|i| {
+            if i == 7 {
+                48
+            } else if i == 9 {
+                -2
+            } else {
+                5 * i % 48
+            }
+        })
+        .collect();
+    let table = host::<f32>(&[24, 64], 11);
+    let mut want = vec![0.0; 48 * 64];
+    for (&from, &to) in from.iter().zip(&to).filter(|&(&from, &to)| from >= 0 && (0..48).contains(&to)) {
+        let (from, to) = (from as usize * 64, to as usize * 64);
+        want[to..to + 64].copy_from_slice(&table[from..from + 64]);
+    }
+    compare(Tolerance::EXACT, &want, |device| {
+        let table = input::<f32>(device, &[24, 64], 11)?;
+        let (from, to) =
+            (DeviceTensor::from_slice(device, &[20], &from)?, DeviceTensor::from_slice(device, &[20], &to)?);
+        let mut pool = DeviceTensor::<f32>::zeros(device, &[48, 64])?;
+        let (large, list) = (meta(&[1000, 64]), meta(&[500]));
+        ran.launch(
+            device,
+            move_rows(&table, &from, &to, &mut pool),
+            move_rows(&large, &list, &list, &mut meta(&[800, 64])),
+            2,
+        )?;
+        pool.to_vec()
+    })
+}
+
+fn histograms(ran: &Ran) -> Result<()> {
+    // Numbers from -1 to 260, of which 0 to 255 are counted.
+    let x: Vec<i32> = (0..2048).map(|i| i * i % 262 - 1).collect();
+    let count = |number: i32| x.iter().filter(|&&x| x == number).count() as f64;
+    let want: Vec<f64> = (0..256).map(count).collect();
+    compare(Tolerance::EXACT, &want, |device| {
+        let x = DeviceTensor::from_slice(device, &[2048], &x)?;
+        let mut counts = DeviceTensor::<i32>::zeros(device, &[256])?;
+        ran.launch(device, histogram(&x, &mut counts), histogram(&meta(&[1 << 20]), &mut meta(&[256])), 2)?;
+        counts.to_vec()
+    })
+}
+
+fn compactions(ran: &Ran) -> Result<()> {
+    let x = host::<f32>(&[1024], 12);
+    let mut want: Vec<f64> = x.into_iter().filter(|&x| x > 0.0).collect();
+    want.push(want.len() as f64);
+    want.sort_by(f64::total_cmp);
+    compare_each(&want, |device| {
+        let x = input::<f32>(device, &[1024], 12)?;
+        let mut out = DeviceTensor::<f32>::zeros(device, &[1024])?;
+        let mut count = DeviceTensor::<i32>::zeros(device, &[1])?;
+        ran.launch(
+            device,
+            compact(&x, &mut out, &mut count),
+            compact(&meta(&[1 << 20]), &mut meta(&[1 << 20]), &mut meta(&[1])),
+            4,
+        )?;
+        // In any order, and nothing after them.
+        let count = count.to_vec()?[0];
+        let (found, rest) = (out.to_vec()?, count as usize);
+        assert!(found[rest..].iter().all(|&x| x == 0.0));
+        let mut found: Vec<f64> = found[..rest].iter().map(|&x| x.into()).chain([f64::from(count)]).collect();
+        found.sort_by(f64::total_cmp);
+        Ok(found)
+    })
+}
+
+fn totals(ran: &Ran) -> Result<()> {
+    // Multiples of 1/1024, whose sums are below 2^13: exact in any order.
+    let want = [host::<f32>(&[4096], 13).iter().sum(), 4.0];
+    compare(Tolerance::EXACT, &want, |device| {
+        let x = input::<f32>(device, &[4096], 13)?;
+        let mut parts = DeviceTensor::<f32>::zeros(device, &[256])?;
+        let mut done = DeviceTensor::<i32>::zeros(device, &[1])?;
+        let mut out = DeviceTensor::<f32>::zeros(device, &[1])?;
+        ran.launch(
+            device,
+            total(&x, &mut parts, &mut done, &mut out),
+            total(&meta(&[1 << 18]), &mut meta(&[256]), &mut meta(&[1]), &mut meta(&[1])),
+            4,
+        )?;
+        Ok(vec![out.to_vec()?[0], done.to_vec()?[0] as f32])
     })
 }
 

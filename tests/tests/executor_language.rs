@@ -26,6 +26,7 @@ groups! {
     control: 1,
     windows: 1,
     indexed: 1,
+    atomics: 1,
 }
 
 macro_rules! hopper {
@@ -44,4 +45,7 @@ hopper! {
     chains_on_hopper: chains 5,
     control_on_hopper: control 3,
     reductions_on_hopper: reductions 11,
+    windows_on_hopper: windows 5,
+    indexed_on_hopper: indexed 7,
+    atomics_on_hopper: atomics 1,
 }

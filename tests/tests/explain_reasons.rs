@@ -122,6 +122,26 @@ fn narrow(x: Tensor<f32, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>) {
     store(out, (0, 0), mma(a, load(y, (0, 0), (64, 8)), zeros::<f32>((64, 8))));
 }
 
+/// A product of a window that begins anywhere, and a count that orders nothing or all.
+#[tile_kernel]
+fn shifted(
+    x: Tensor<bf16, 2>,
+    y: Tensor<bf16, 2>,
+    out: TensorMut<f32, 2>,
+    count: TensorMut<i32, 1>,
+    by: Scalar<i32>,
+    order: Const<usize>,
+) {
+    let mut acc = zeros::<f32>((64, 64));
+    for step in 0..cdiv(x.dim(1), 64) {
+        let x = load_at(x, (bid(1) * 64 + by, step * 64 + 4), (64, 64));
+        acc = mma(x, load(y, (step, bid(0)), (64, 64)), acc);
+    }
+    store_at(out, (bid(1) * 64, bid(0) * 64 + by), acc);
+    let order = [MemoryOrder::Relaxed, MemoryOrder::Release][order];
+    atomic_add_with(count, (0,), 1, Atomically::new().order(order));
+}
+
 fn compiled(launch: Launch<'_>, target: &Target) -> std::sync::Arc<Compiled> {
     launch.compile(target).unwrap_or_else(|error| panic!("{error}"))
 }
@@ -360,6 +380,27 @@ fn loads_and_stores_of_every_other_kind() {
     let launch = gemm(&x, &y, &mut out, [128, 128, 64]).config(config);
     let explanation = compiled(launch, &Target::SM_90A).explanation.clone();
     says(&explanation, &[("load y", "not ahead", Reason::Budget(16384))]);
+}
+
+#[test]
+fn windows_at_elements_and_atomics() {
+    let (x, y, mut out, mut count) = (wide(), wide(), meta(&[4096, 4096]), meta(&[1]));
+    let mut explained = |order, target: &Target| {
+        compiled(shifted(&x, &y, &mut out, &mut count, 3, order), target).explanation.clone()
+    };
+    let explanation = explained(0, &Target::SM_90A);
+    says(
+        &explanation,
+        &[
+            ("load x", "no channel", Reason::Steps),
+            ("load x", "no 16 bytes", Reason::Start(4)),
+            ("store out", "no bulk copies", Reason::Steps),
+            ("store out", "no 16 bytes", Reason::Start(1)),
+        ],
+    );
+    assert!(matches!(path(&explanation, "load y"), Path::Channel { .. }), "{explanation}");
+    says(&explained(0, &Target::SM_80), &[("load x", "not ahead", Reason::Steps)]);
+    assert_eq!(explained(1, &Target::SM_90A).no_roles, Some(Reason::Atomics));
 }
 
 #[test]

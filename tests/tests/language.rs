@@ -15,4 +15,4 @@ macro_rules! groups {
         }
     )*};
 }
-groups! { elementwise conversions movement reductions scans products chains control windows indexed }
+groups! { elementwise conversions movement reductions scans products chains control windows indexed atomics }

@@ -5,7 +5,10 @@
 use mamba2::case::Dtype;
 use tile_runtime::prelude::*;
 use tile_tests::mistakes;
-use tile_tests::small::{SEED, add, padded, product, running_sum, softmax, transpose_tiles};
+use tile_tests::small::{
+    SEED, add, compact, four_taps, histogram, move_rows, padded, product, running_sum, softmax, total,
+    transpose_tiles,
+};
 
 fn mamba(kernel: &str, stage: &str, dtype: Dtype) -> String {
     mamba2::Variant::new(kernel, "sm_80", SEED, dtype).show(stage).expect("the kernel compiles")
@@ -60,6 +63,23 @@ fn ptx_of_small_kernels() {
     // Rows of 50 elements, 100 bytes apart: narrow loads, and padding.
     let (x, mut out) = (meta(&[1000, 50]), meta(&[1000]));
     insta::assert_snapshot!("padded_ptx", ptx(padded(&x, &mut out)));
+}
+
+#[test]
+fn ptx_of_accesses_by_element() {
+    for (target, name) in [(Target::SM_80, "ptx"), (Target::SM_90A, "sm_90a_ptx")] {
+        let ptx = |launch: Launch<'_>| launch.ptx(&target).expect("the kernel compiles");
+        let (x, weights, mut out) = (meta(&[2, 2048, 256]), meta(&[4, 256]), meta(&[2, 2048, 256]));
+        insta::assert_snapshot!(format!("four_taps_{name}"), ptx(four_taps(&x, &weights, &mut out)));
+        let (table, from, to, mut pool) = (meta(&[1000, 64]), meta(&[500]), meta(&[500]), meta(&[800, 64]));
+        insta::assert_snapshot!(format!("move_rows_{name}"), ptx(move_rows(&table, &from, &to, &mut pool)));
+        let (x, mut counts) = (meta(&[1 << 20]), meta(&[256]));
+        insta::assert_snapshot!(format!("histogram_{name}"), ptx(histogram(&x, &mut counts)));
+        let (x, mut out, mut count) = (meta(&[1 << 20]), meta(&[1 << 20]), meta(&[1]));
+        insta::assert_snapshot!(format!("compact_{name}"), ptx(compact(&x, &mut out, &mut count)));
+        let (x, mut parts, mut done, mut out) = (meta(&[1 << 18]), meta(&[256]), meta(&[1]), meta(&[1]));
+        insta::assert_snapshot!(format!("total_{name}"), ptx(total(&x, &mut parts, &mut done, &mut out)));
+    }
 }
 
 /// Byte for byte: nothing of a process, a thread or an earlier compilation is in the text (case R23).

@@ -1,4 +1,5 @@
-//! Memory of the CPU device: zeroed, 64-byte aligned, every element accessed with relaxed atomics.
+//! Memory of the CPU device: zeroed, 64-byte aligned, every element accessed with relaxed atomics; updates of one step
+//! are acquires and releases.
 //!
 //! Blocks of a kernel run on several threads and may race. Because every access is an atomic of the element's
 //! size, a race gives an unspecified value of the ones written, never undefined behaviour.
@@ -32,7 +33,7 @@ pub trait Word: Copy + Default + Into<u64> + sealed::Sealed {
     /// # Safety
     /// As for [`Word::load`].
     unsafe fn store(ptr: *mut Self, value: Self);
-    /// Replaces the value by `update(old)` atomically and returns the old one.
+    /// Replaces the value by `update(old)` in one step and returns the old one. It is an acquire and a release.
     ///
     /// # Safety
     /// As for [`Word::load`].
@@ -61,9 +62,9 @@ macro_rules! word {
             unsafe fn update(ptr: *mut Self, update: impl Fn(Self) -> Self) -> Self {
                 // SAFETY: as in `load`.
                 let cell = unsafe { <$atomic>::from_ptr(ptr) };
-                let mut old = cell.load(Ordering::Relaxed);
+                let mut old = cell.load(Ordering::Acquire);
                 loop {
-                    match cell.compare_exchange_weak(old, update(old), Ordering::Relaxed, Ordering::Relaxed) {
+                    match cell.compare_exchange_weak(old, update(old), Ordering::AcqRel, Ordering::Acquire) {
                         Ok(old) => return old,
                         Err(now) => old = now,
                     }

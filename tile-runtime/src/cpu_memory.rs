@@ -46,6 +46,15 @@ impl TensorMemory for CpuMemory<'_> {
             Slice::Bool(values) => self.buffer.store_run(start, stride, values),
         });
     }
+
+    fn update(&self, at: i64, change: &dyn Fn(u64) -> u64) -> u64 {
+        let at = at as usize;
+        let old = match self.elem.bytes() {
+            8 => self.buffer.fetch_update(at, |old: i64| change(old as u64) as i64).map(|old| old as u64),
+            _ => self.buffer.fetch_update(at, |old: u32| change(old.into()) as u32).map(u64::from),
+        };
+        old.expect("the executor names only elements of the tensor, of 4 or 8 bytes")
+    }
 }
 
 /// Views are checked against their storage when they are made, and the executor keeps to the view.

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod control;
+mod elements;
 mod memory;
 mod tiles;
 
@@ -12,7 +13,7 @@ pub type Known = (&'static str, fn(&Device));
 
 /// Every case.
 pub fn all() -> Vec<Known> {
-    [arithmetic::CASES, control::CASES, memory::CASES, tiles::CASES].concat()
+    [arithmetic::CASES, control::CASES, elements::CASES, memory::CASES, tiles::CASES].concat()
 }
 
 /// Runs every case and prints what each that fails says; the names of those.

@@ -1,5 +1,6 @@
 //! Cases of the language, a group a file: each operation in each element type, in every situation of layouts.
 
+mod atomics;
 mod chains;
 mod control;
 mod conversions;
@@ -11,6 +12,7 @@ mod reductions;
 mod scans;
 mod windows;
 
+pub use atomics::atomics;
 pub use chains::chains;
 pub use control::control;
 pub use conversions::conversions;

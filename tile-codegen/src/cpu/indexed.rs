@@ -1,6 +1,6 @@
 //! Elements of tensors named by index tiles, on the CPU: reads and writes in runs of neighbours in storage.
 
-use super::memory::{Slice, SliceMut, TensorArg};
+use super::memory::{Slice, SliceMut, TensorArg, TensorMemory};
 use super::strided::Dims;
 use super::value::TileValue;
 use crate::ir::Elem;
@@ -38,6 +38,16 @@ impl<'a> Elements<'a> {
             }
         }
         Self { tensor, shape, places }
+    }
+
+    /// The storage element of each element in row-major order; `None` if it is outside the tensor or masked.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Option<i64>> + '_ {
+        self.places.iter().copied()
+    }
+
+    /// The storage.
+    pub(crate) fn memory(&self) -> &dyn TensorMemory {
+        self.tensor.memory
     }
 
     /// Calls `f` with the first element of every run, its storage element and the length of the run.

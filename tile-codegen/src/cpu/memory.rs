@@ -40,6 +40,9 @@ pub trait TensorMemory: Send + Sync {
     /// Reads elements `start, start + stride, ...` (element units from the storage's beginning), one for each place of
     /// `out`. The executor only names elements inside the tensor.
     fn read(&self, start: i64, stride: i64, out: SliceMut<'_>);
+    /// Replaces one element by what `change` makes of its bits, in one atomic step that is an acquire and a release; the old
+    /// bits. Elements have 4 or 8 bytes; `change` may be called several times.
+    fn update(&self, at: i64, change: &dyn Fn(u64) -> u64) -> u64;
     /// Writes elements `start, start + stride, ...`.
     fn write(&self, start: i64, stride: i64, data: Slice<'_>);
 }

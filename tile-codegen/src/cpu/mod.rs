@@ -1,5 +1,6 @@
 //! CPU execution of tile IR: the meaning of every operation, and an executor whose blocks can be suspended.
 
+pub(crate) mod atomics;
 pub(crate) mod convert;
 pub(crate) mod elementwise;
 mod error;

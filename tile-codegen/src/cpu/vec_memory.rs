@@ -1,7 +1,10 @@
 //! Tensor memory in a vector, for tests and small tools. Every element is an atomic word, so that racing blocks see
 //! some value that was written.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
 
 use half::{bf16, f16};
 
@@ -122,5 +125,20 @@ impl TensorMemory for VecMemory {
             Slice::U32(data) => write!(data, x => u64::from(x)),
             Slice::Bool(data) => write!(data, x => u64::from(x)),
         }
+    }
+
+    fn update(&self, at: i64, change: &dyn Fn(u64) -> u64) -> u64 {
+        let bits = |word: u64| if self.elem == Elem::I64 { word } else { u64::from(word as u32) };
+        // Integers are kept widened.
+        let word = |bits: u64| match self.elem {
+            Elem::I32 => i64::from(bits as i32) as u64,
+            Elem::I64 => bits,
+            Elem::F32 | Elem::TF32 | Elem::F16 | Elem::BF16 | Elem::U32 | Elem::Bool => {
+                u64::from(bits as u32)
+            }
+        };
+        let update = |old| Some(word(change(bits(old))));
+        let old = self.at(at, 0, 0).fetch_update(AcqRel, Acquire, update);
+        bits(old.expect("the closure always returns a word"))
     }
 }

@@ -49,7 +49,15 @@ pub trait Float: Number {}
     label = "expected `i32`, `i64` or `u32`",
     note = "convert first: `.cast::<i32>()`"
 )]
-pub trait Int: Number {}
+pub trait Int: AtomicNumber {}
+
+/// A number type that memory can add in one step.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no such atomic operation",
+    label = "expected `f32`, `i32`, `i64` or `u32`",
+    note = "16-bit floats: keep the sums in a tensor of `f32`"
+)]
+pub trait AtomicNumber: Number {}
 
 /// An element type with bitwise or logical operations.
 #[diagnostic::on_unimplemented(
@@ -83,12 +91,12 @@ macro_rules! elements {
 }
 
 elements! {
-    f32, F32: Storable Number Float MmaOperand;
+    f32, F32: Storable Number Float MmaOperand AtomicNumber;
     f16, F16: Storable Number Float MmaOperand;
     bf16, BF16: Storable Number Float MmaOperand;
     tf32, TF32: MmaOperand;
-    i32, I32: Storable Number Int Bits;
-    i64, I64: Storable Number Int Bits;
-    u32, U32: Storable Number Int Bits;
+    i32, I32: Storable Number Int Bits AtomicNumber;
+    i64, I64: Storable Number Int Bits AtomicNumber;
+    u32, U32: Storable Number Int Bits AtomicNumber;
     bool, Bool: Storable Bits;
 }

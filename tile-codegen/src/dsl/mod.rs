@@ -22,7 +22,7 @@ pub mod private;
 
 pub use arith::Mix;
 pub use convert::{CeilDiv, cdiv, unroll};
-pub use element::{Bits, Element, Float, Int, MmaOperand, Number, Storable, tf32};
+pub use element::{AtomicNumber, Bits, Element, Float, Int, MmaOperand, Number, Storable, tf32};
 pub use handle::{AnyTensor, Const, Scalar, Tensor, TensorMut, Tile, TileOrScalar};
 pub use host::{HostNumber, Operand, ScalarValue, scalar};
 pub use params::Params;

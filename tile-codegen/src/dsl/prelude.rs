@@ -3,10 +3,15 @@
 pub use half::{bf16, f16};
 
 pub use super::{
-    ALL, Const, Element, Float, Int, MmaOperand, Number, Operand, Scalar, Storable, Tensor, TensorMut, Tile,
-    TileOrScalar, cdiv, scalar, tf32, unroll,
+    ALL, AtomicNumber, Const, Element, Float, Int, MmaOperand, Number, Operand, Scalar, Storable, Tensor,
+    TensorMut, Tile, TileOrScalar, cdiv, scalar, tf32, unroll,
 };
 pub use crate::ops::arange::arange;
+pub use crate::ops::atomic::{
+    Atomically, MemoryOrder, MemoryScope, atomic_add, atomic_add_with, atomic_and, atomic_and_with,
+    atomic_cas, atomic_cas_with, atomic_max, atomic_max_with, atomic_min, atomic_min_with, atomic_or,
+    atomic_or_with, atomic_xchg, atomic_xchg_with, atomic_xor, atomic_xor_with,
+};
 pub use crate::ops::bid::bid;
 pub use crate::ops::binary::{maximum, maximum_nan, minimum, minimum_nan};
 pub use crate::ops::broadcast_to::broadcast_to;

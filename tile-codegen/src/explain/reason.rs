@@ -25,6 +25,8 @@ pub enum Reason {
     },
     /// No product of the kernel is one that warpgroups do.
     NoWideProduct,
+    /// The kernel has atomic operations that are ordered with what it loads and stores, or whose old values it uses.
+    Atomics,
     /// Which tile is loaded, or whether, depends on elements of tiles, or of a tensor that the kernel writes: one thread
     /// alone cannot know.
     DataPath,
@@ -133,6 +135,9 @@ impl fmt::Display for Reason {
                 )
             }
             Reason::NoWideProduct => write!(f, "the kernel has no product that warpgroups do"),
+            Reason::Atomics => {
+                write!(f, "the kernel has atomic operations that order others, or whose old values it uses")
+            }
             Reason::DataPath => {
                 write!(
                     f,

@@ -1,11 +1,12 @@
-//! Elements of tensors named by index tiles: their addresses, and the accesses of gathers and scatters.
+//! Elements of tensors named by index tiles: their addresses, and the accesses of gathers, scatters and atomics.
 
 use std::collections::HashMap;
 
 use super::{LowerCx, Slot};
-use crate::ir::{Elem, TensorType};
+use crate::ir::{Elem, OpId, TensorType};
+use crate::layout::ThreadOffset;
 use crate::ops::indexed::Indexed;
-use crate::ptx::{Addr, Cmp, Inst, MemSem, Operand, PredOp, Reg, Scope, Space, Ty};
+use crate::ptx::{Addr, AtomOp, Cmp, Inst, MemSem, Operand, PredOp, Reg, Scope, Space, Ty};
 
 /// An element: its address, and the predicate under which it is inside the tensor and not masked.
 #[derive(Clone, Copy)]
@@ -14,6 +15,17 @@ pub(crate) struct Element {
     pub(crate) addr: Addr,
     /// Whether it may be accessed.
     pub(crate) pred: Reg,
+}
+
+/// An instruction that reads and replaces an element in one step.
+#[derive(Clone, Copy)]
+pub(crate) struct Update {
+    /// What it does.
+    pub(crate) op: AtomOp,
+    /// On which type.
+    pub(crate) ty: Ty,
+    /// What it orders, and among whom.
+    pub(crate) sem: MemSem,
 }
 
 /// What the elements of one operation share: most index tiles repeat along some axis.
@@ -136,5 +148,79 @@ impl LowerCx<'_> {
     pub(super) fn element_owner(&mut self, tile: crate::ir::ValueId) -> Option<Reg> {
         let (lane, warp) = self.layout(tile).replication();
         self.owner(lane, warp)
+    }
+
+    /// Updates elements, each by one of the threads that hold it. Returns the old values, zero for elements outside the
+    /// tensor, masked, or left to another thread.
+    pub(crate) fn update(&mut self, indexed: &Indexed<'_>, update: Update, returns: bool) -> Vec<Operand> {
+        let Update { op, ty, sem } = update;
+        let elem = self.elem(indexed.values[0]);
+        let values: Vec<Vec<Operand>> = indexed.values.iter().map(|&v| self.values(v)).collect();
+        let owner = self.element_owner(indexed.values[0]);
+        let reduces = !returns && matches!(sem, MemSem::Relaxed(_) | MemSem::Release(_));
+        let mut out = Vec::new();
+        for (reg, Element { addr, mut pred }) in self.elements(indexed).into_iter().enumerate() {
+            if let Some(owner) = owner {
+                pred = self.f.pred(PredOp::And, pred, owner);
+            }
+            let mut words =
+                values.iter().map(|values| self.as_word(ty, elem, values[reg])).collect::<Vec<_>>();
+            let src = words.pop().expect("an update has a value");
+            let space = Space::Global;
+            if reduces && !matches!(op, AtomOp::Exch | AtomOp::Cas) {
+                self.f.emit_if(pred, Inst::Red { op, ty, space, sem, addr, src });
+                out.push(Operand::Imm(0));
+                continue;
+            }
+            let dst = self.f.reg(ty.class());
+            self.f.mov_to(ty, dst, if ty == Ty::F32 { Operand::f32(0.0) } else { Operand::Imm(0) });
+            self.f.emit_if(pred, Inst::Atom { op, ty, space, sem, dst, addr, cmp: words.pop(), src });
+            out.push(self.of_word(elem, dst));
+        }
+        out
+    }
+
+    /// An element as an instruction of another type of its width takes it.
+    fn as_word(&mut self, ty: Ty, elem: Elem, value: Operand) -> Operand {
+        if elem != Elem::F32 || ty == Ty::F32 {
+            return value;
+        }
+        let (from, word) = (self.in_reg(elem, value), self.f.reg(ty.class()));
+        self.f.mov_to(ty, word, from);
+        word.into()
+    }
+
+    /// The element in a register of an instruction of another type of its width.
+    fn of_word(&mut self, elem: Elem, word: Reg) -> Operand {
+        if elem != Elem::F32 || word.class == super::class(elem) {
+            return word.into();
+        }
+        let value = self.f.reg(super::class(elem));
+        self.f.mov_to(Ty::B32, value, word);
+        value.into()
+    }
+
+    /// Gives old values from the threads that have them to all that hold their elements, through the operation's scratch.
+    pub(crate) fn share_old(&mut self, id: OpId, indexed: &Indexed<'_>, old: &[Operand]) -> Vec<Operand> {
+        let (elem, layout) = (self.elem(indexed.values[0]), self.layout(indexed.values[0]).clone());
+        let owner = self.element_owner(indexed.values[0]);
+        let at = (self.shared_base(), self.shared.scratch[&id]);
+        let scaled = |base: u32| base * elem.bytes() as u32;
+        let thread = ThreadOffset {
+            lane: layout.lane().map(scaled),
+            warp: layout.warp().iter().map(|&base| scaled(base)).collect(),
+        };
+        let offsets: Vec<u32> = (0..layout.num_regs()).map(|reg| scaled(layout.flat(reg, 0, 0))).collect();
+        for (&offset, &old) in offsets.iter().zip(old) {
+            let addr = self.shared_address(at, &thread, offset);
+            self.store_vector(elem, &[old], Space::Shared, addr, owner);
+        }
+        self.barrier();
+        let mut out = Vec::new();
+        for offset in offsets {
+            let addr = self.shared_address(at, &thread, offset);
+            out.extend(self.load_vector(elem, 1, Space::Shared, addr, None, Operand::Imm(0), false));
+        }
+        out
     }
 }

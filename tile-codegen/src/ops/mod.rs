@@ -19,6 +19,7 @@ macro_rules! refused_by_cpu {
 pub(crate) use refused_by_cpu;
 
 pub mod arange;
+pub mod atomic;
 pub mod attr;
 pub mod barrier;
 pub mod bid;
@@ -113,7 +114,7 @@ macro_rules! for_each_op {
         $then! {
             Constant constant::Constant, Arange arange::Arange, Bid bid::Bid, NumBlocks num_blocks::NumBlocks,
             Extent extent::Extent, Load load::Load, Store store::Store, Gather gather::Gather,
-            Scatter scatter::Scatter, Unary unary::Unary, Binary binary::Binary, Compare compare::Compare, Where where_::Where, Fma fma::Fma, Cast cast::Cast, Reshape reshape::Reshape,
+            Scatter scatter::Scatter, Atomic atomic::Atomic, Unary unary::Unary, Binary binary::Binary, Compare compare::Compare, Where where_::Where, Fma fma::Fma, Cast cast::Cast, Reshape reshape::Reshape,
             Permute permute::Permute, BroadcastTo broadcast_to::BroadcastTo, Extract extract::Extract,
             Reduce reduce::Reduce, Cumsum cumsum::Cumsum, Mma mma::Mma, For control::For, Loop control::Loop,
             If control::If, Scope control::Scope, Yield control::Yield, Break control::Break,
@@ -157,7 +158,12 @@ impl OpKind {
     pub fn accesses_tensor(&self) -> bool {
         matches!(
             self,
-            OpKind::Load(_) | OpKind::Store(_) | OpKind::Gather(_) | OpKind::Scatter(_) | OpKind::Send(_)
+            OpKind::Load(_)
+                | OpKind::Store(_)
+                | OpKind::Gather(_)
+                | OpKind::Scatter(_)
+                | OpKind::Atomic(_)
+                | OpKind::Send(_)
         )
     }
 

@@ -136,6 +136,9 @@ fn allowed(kernel: &Kernel, cx: &PassCx<'_>, num_warps: usize) -> Result<(), Rea
     if !num_warps.is_multiple_of(4) {
         return Err(Reason::NotWarpgroups(num_warps));
     }
+    if has_atomics(kernel) {
+        return Err(Reason::Atomics);
+    }
     if has_wide_product(kernel, num_warps) { Ok(()) } else { Err(Reason::NoWideProduct) }
 }
 
@@ -143,6 +146,17 @@ fn allowed(kernel: &Kernel, cx: &PassCx<'_>, num_warps: usize) -> Result<(), Rea
 pub fn has_channels(kernel: &Kernel) -> bool {
     let mut found = false;
     kernel.walk(|_, op| found |= matches!(op.kind, OpKind::Receive(_)));
+    found
+}
+
+/// Whether some atomic operation has to stand among all accesses of the block, or says to every role what it found.
+fn has_atomics(kernel: &Kernel) -> bool {
+    let mut found = false;
+    kernel.walk(|_, op| {
+        if let OpKind::Atomic(atomic) = &op.kind {
+            found |= !atomic.unordered(kernel, op);
+        }
+    });
     found
 }
 

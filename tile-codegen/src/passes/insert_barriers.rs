@@ -13,6 +13,8 @@ use crate::diag::Diagnostics;
 use crate::ir::{Kernel, LocId, OpId, RegionId, ValueId};
 use crate::lower::wgmma::is_wide;
 use crate::ops::barrier::Barrier;
+use crate::ops::atomic::MemoryOrder;
+use crate::ops::indexed::Indexed;
 use crate::ops::lower::Lower;
 use crate::ops::window::Steps;
 use crate::ops::{Effects, OpKind, TileOp};
@@ -27,7 +29,7 @@ struct Access {
     end: u32,
     write: bool,
     /// For tensors the operation, if it never clashes with itself in another iteration: its tiles are the same or disjoint,
-    /// and each thread keeps its place in them.
+    /// and each thread keeps its place in them; or it is atomic, and its order does not show.
     tensor: Option<OpId>,
     /// By a product of a warpgroup that may still run: barriers do not end it, only the wait and then a barrier.
     running: bool,
@@ -104,6 +106,11 @@ impl Analysis<'_> {
             OpKind::Store(store) => (op.operands[1], true, store.steps == Steps::Tiles),
             OpKind::Gather(_) => (op.operands[0], false, false),
             OpKind::Scatter(_) => (op.operands[1], true, false),
+            OpKind::Atomic(atomic) if atomic.order == MemoryOrder::Relaxed => {
+                (Indexed::of(self.kernel, op, atomic.op.values()).tensor, true, atomic.unordered(self.kernel, op))
+            }
+            // Ordered with all that the block accesses.
+            OpKind::Atomic(_) => return Some(Access::shared((TENSORS, u32::MAX), true)),
             _ => return None,
         };
         let mutable = self.kernel.ty(tensor).as_tensor().is_some_and(|t| t.mutable);

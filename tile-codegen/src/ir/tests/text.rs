@@ -41,7 +41,7 @@ extent_align = [1], small = false }, %n: i32 #0) { warps = 2, stage = laid_out }
   %22 = where %21, %20, %18 : 8x16xbf16
   %23 = fma %18, %19, %20 : 8x16xbf16
   %24 = mma %11, %10, %9 : 8x8xf32
-  store %0, %y, %5
+  store %0, %y, %5 { steps = elements }
   %25, %26 = for %5, %n, %6, %0, %1 (%27: i32, %28: f32, %29: f32) {
     %30 = if %21 {
       continue %28, %29
@@ -57,9 +57,12 @@ extent_align = [1], small = false }, %n: i32 #0) { warps = 2, stage = laid_out }
     exit
   }
   %33 = add %31, %0 : error
+  %34 = gather %y, %5 { pad = 0.0 } : f32
+  scatter %34, %y, %5
+  %35 = atomic_add %34, %y, %5 { order = acq_rel, scope = device } : f32
   roles { warps = [4, 1], registers = [0, 0], single = [0, 1] } {
-    %34 = receive { channel = 0, elem = bf16, layout = #s0, stages = 2, placed = true } : shared<bf16, #s0>
-    %35 = view_shared %34 { layout = #s0 } : shared<bf16, #s0>
+    %36 = receive { channel = 0, elem = bf16, layout = #s0, stages = 2, placed = true } : shared<bf16, #s0>
+    %37 = view_shared %36 { layout = #s0 } : shared<bf16, #s0>
     mma_wait { pending = 1 }
     release { channel = 0, stages = 2, lagging = true }
     yield

@@ -112,7 +112,7 @@ impl Plan<'_> {
     /// The layouts in which an operation's result is made: its natural one, or all that are wanted.
     pub(super) fn made_in(&self, result: ValueId) -> Vec<crate::layout::Layout> {
         let wanted = self.demands.get(&result).map_or(&[][..], Vec::as_slice);
-        if wanted.is_empty() {
+        if wanted.is_empty() && !self.acts.contains(&result) {
             return Vec::new();
         }
         if let Some(natural) = self.natural.get(&result).filter(|n| !n.soft) {

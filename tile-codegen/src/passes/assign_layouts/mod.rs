@@ -15,13 +15,13 @@ mod natural;
 mod rebuild;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Changed, PassCx};
 use crate::diag::Diagnostics;
 use crate::ir::{Kernel, OpId, ValueId};
 use crate::layout::{Layout, SharedLayout};
-use crate::ops::OpKind;
+use crate::ops::{Effects, OpKind, TileOp};
 use crate::ops::place::{Natural, PlaceCx};
 use crate::target::Target;
 
@@ -46,6 +46,8 @@ struct Plan<'k> {
     /// Values that are in shared memory when they come to be: what channels carry, and views of it.
     shared: BTreeMap<ValueId, SharedLayout>,
     chained: Vec<OpId>,
+    /// Results of operations that are needed for what they do besides.
+    acts: BTreeSet<ValueId>,
     natural: BTreeMap<ValueId, Natural>,
     demands: BTreeMap<ValueId, Vec<Demand>>,
     /// What each operation (and everything inside it) wants, in operand order.
@@ -69,6 +71,7 @@ fn assign_layouts(kernel: &Kernel, num_warps: usize, target: &Target) -> Result<
         target,
         shared: received(kernel),
         chained: chained_products(kernel),
+        acts: acts(kernel),
         natural: BTreeMap::new(),
         demands: BTreeMap::new(),
         needs: BTreeMap::new(),
@@ -108,6 +111,17 @@ impl<'k> Plan<'k> {
     fn placed(&self, value: ValueId) -> bool {
         self.kernel.ty(value).as_tile().is_some_and(|t| t.rank() > 0)
     }
+}
+
+/// The results of operations that write tensors.
+fn acts(kernel: &Kernel) -> BTreeSet<ValueId> {
+    let mut acts = BTreeSet::new();
+    kernel.walk(|_, op| {
+        if op.kind.effects() == Effects::WritesGlobal {
+            acts.extend(&op.results);
+        }
+    });
+    acts
 }
 
 /// What channels carry, and its reshaped and permuted views, with their places in shared memory.
@@ -175,6 +189,7 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
         | OpKind::Store(_)
         | OpKind::Gather(_)
         | OpKind::Scatter(_)
+        | OpKind::Atomic(_)
         | OpKind::Compare(_)
         | OpKind::Permute(_)
         | OpKind::BroadcastTo(_)

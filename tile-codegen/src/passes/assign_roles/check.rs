@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::partition::{Partition, fault, fault_at, inside};
 use crate::diag::Diagnostics;
 use crate::ir::{Kernel, OpId, RegionId, ValueId, dim};
+use crate::ops::indexed::Indexed;
 use crate::ops::roles::{Cluster, Roles};
 use crate::ops::{OpKind, TileOp};
 
@@ -95,11 +96,15 @@ pub(super) fn check_roles(
                 check_single(kernel, role, id)?;
             }
             let op = &kernel.ops[id];
-            match op.kind {
+            match &op.kind {
                 OpKind::Load(_) | OpKind::Gather(_) => {
                     loaded.entry(op.operands[0]).or_insert((role, id));
                 }
                 OpKind::Store(_) | OpKind::Scatter(_) => stored.entry(op.operands[1]).or_default().push(role),
+                OpKind::Atomic(atomic) => {
+                    let tensor = Indexed::of(kernel, op, atomic.op.values()).tensor;
+                    stored.entry(tensor).or_default().push(role);
+                }
                 _ => {}
             }
         }

@@ -59,6 +59,12 @@ impl Copier<'_> {
 
     fn op(&mut self, id: OpId, copies: &mut Vec<OpId>) -> Result<(), Diagnostics> {
         let op = &self.kernel.ops[id];
+        if let OpKind::Atomic(atomic) = &op.kind
+            && !atomic.unordered(self.kernel, op)
+        {
+            let message = "an atomic operation that orders others, or whose old values are used, has no role";
+            return Err(fault_at(self.kernel, id, message));
+        }
         let stores = op.kind.effects() == Effects::WritesGlobal;
         match self.partition.owner.get(&id).copied() {
             None if stores => Err(fault_at(self.kernel, id, "a store has no role")),
