@@ -8,14 +8,16 @@ use mamba2::{
     resident::{HostFloat, HostOutputs, Resident, Work, with_resident},
     tune::{Progress, Tuning},
 };
+use tile_runtime::codegen::target::TARGETS;
 use tile_runtime::timing::measure;
-use tile_runtime::{Device, Stream};
+use tile_runtime::{Device, Stream, Target};
 
 use crate::cli::Result;
 
 /// A device on which forward passes run.
 pub(crate) struct Engine {
     device: Device,
+    target: Option<Target>,
 }
 
 /// A problem whose inputs lie on the device.
@@ -33,7 +35,17 @@ impl Engine {
         if device.is_meta() {
             return Err("the meta device runs nothing; write best, cpu, cuda, cuda:N or ptx:sm_80".into());
         }
-        Ok(Engine { device })
+        Ok(Engine { device, target: None })
+    }
+
+    /// Compiles for the target of this name instead of the one that suits the device.
+    pub(crate) fn with_target(self, name: Option<&str>) -> Result<Engine> {
+        let Some(name) = name else { return Ok(self) };
+        let target = Target::by_name(name).ok_or_else(|| {
+            let known: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
+            format!("there is no target `{name}`; expected one of {}", known.join(", "))
+        })?;
+        Ok(Engine { target: Some(target), ..self })
     }
 
     /// Whether the device is a GPU.
@@ -60,12 +72,13 @@ impl Engine {
 
     /// The target that kernels are compiled for, such as "sm_80".
     pub(crate) fn target_name(&self) -> String {
-        mamba2::target_name(&self.device)
+        self.target.map_or_else(|| mamba2::target_name(&self.device), |target| target.name.to_owned())
     }
 
     /// Copies the inputs to the device.
     pub(crate) fn load(&self, case: &Case, chunk: Option<usize>) -> Result<Loaded> {
-        let problem = with_resident(&self.device, case, Keep { chunk, step: case.step })?;
+        let problem =
+            with_resident(&self.device, case, Keep { chunk, step: case.step, target: self.target })?;
         Ok(Loaded { problem })
     }
 }
@@ -132,25 +145,27 @@ struct Kept<T, Dt> {
     resident: Resident<T, Dt>,
     chunk: Option<usize>,
     step: bool,
+    target: Option<Target>,
 }
 
 /// Keeps the inputs, whatever their types are.
 struct Keep {
     chunk: Option<usize>,
     step: bool,
+    target: Option<Target>,
 }
 
 impl Work for Keep {
     type Out = Box<dyn Problem>;
     fn on<T: HostFloat, Dt: HostFloat>(self, resident: Resident<T, Dt>) -> mamba2::Result<Box<dyn Problem>> {
-        let Keep { chunk, step } = self;
-        Ok(Box::new(Kept { resident, chunk, step }))
+        let Keep { chunk, step, target } = self;
+        Ok(Box::new(Kept { resident, chunk, step, target }))
     }
 }
 
 impl<T: HostFloat, Dt: HostFloat> Kept<T, Dt> {
     fn options(&self, stream: Option<&Stream>) -> Options {
-        Options { chunk: self.chunk, stream: stream.cloned(), ..Options::default() }
+        Options { chunk: self.chunk, stream: stream.cloned(), target: self.target, ..Options::default() }
     }
 }
 
@@ -171,7 +186,7 @@ impl<T: HostFloat, Dt: HostFloat> Problem for Kept<T, Dt> {
 
     fn run(&self) -> Result<HostOutputs> {
         Ok(if self.step {
-            self.resident.step(&StepOptions::default())?
+            self.resident.step(&StepOptions { target: self.target, ..StepOptions::default() })?
         } else {
             self.resident.forward(&self.options(None))?
         })

@@ -23,7 +23,7 @@ pub struct KernelInfo {
 }
 
 /// The words that tell specialisations of one kernel apart.
-pub(crate) type Words = SmallVec<[u64; 24]>;
+pub(crate) type Words = SmallVec<[u64; 36]>;
 
 /// Collects what tells the values of a constant apart; see [`ConstParam::key`](crate::ConstParam::key).
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl<'a> TensorArg<'a> {
 
 /// The arguments of a launch, in the order of the parameters.
 pub struct ArgList<'a> {
-    pub(crate) args: SmallVec<[Arg<'a>; 12]>,
+    pub(crate) args: SmallVec<[Arg<'a>; 24]>,
     /// What the kernel is specialised by: two words for the kernel, then those of each argument.
     pub(crate) words: Words,
 }

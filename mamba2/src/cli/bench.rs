@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Where to run: best, cpu, cuda or cuda:N
     #[arg(long, default_value = "best")]
     device: String,
+    /// Compile for this target, such as sm_80, instead of the one that suits the device
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
     /// Named shapes, separated by commas [default: all ten on a GPU, m130m on the CPU]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     shape: Vec<String>,
@@ -51,7 +54,7 @@ pub(crate) struct Args {
         long,
         value_name = "FILE",
         requires = "plot",
-        conflicts_with_all = ["device", "shape", "dtype", "chunk", "kernels", "json"]
+        conflicts_with_all = ["device", "target", "shape", "dtype", "chunk", "kernels", "json"]
     )]
     from: Vec<PathBuf>,
     /// JSON lines of a peer's times to draw as well; may be repeated
@@ -95,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         figure.draw_files(&args.from)?;
         return Ok(true);
     }
-    let engine = Engine::open(&args.device)?;
+    let engine = Engine::open(&args.device)?.with_target(args.target.as_deref())?;
     let shapes = shapes(&args.shape, engine.is_gpu(), figure.is_some())?;
     let dtype = args.dtype.unwrap_or(if engine.is_gpu() { Dtype::BF16 } else { Dtype::F32 });
     let progress = ProgressBar::new(shapes.len() as u64);

@@ -18,6 +18,9 @@ pub(crate) struct Args {
     /// Where to run: best, cpu, cuda, cuda:N, or ptx:sm_80 to execute the PTX on the CPU with checks for races and others
     #[arg(long, default_value = "best")]
     device: String,
+    /// Compile for this target, such as sm_80, instead of the one that suits the device
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
     /// Tokens of one chunk instead of the number that the file asks for
     #[arg(long, value_name = "N")]
     chunk: Option<usize>,
@@ -33,7 +36,7 @@ enum Verdict {
 
 /// Runs all files, whatever comes of one. False unless all pass.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    let engine = Engine::open(&args.device)?;
+    let engine = Engine::open(&args.device)?.with_target(args.target.as_deref())?;
     println!("{}, target {}", engine.device_name(), engine.target_name());
     let width = args.files.iter().map(|path| name(path).len()).max().unwrap_or(0);
     let mut passed = 0;

@@ -18,6 +18,9 @@ pub(crate) struct Args {
     /// Where to run: best, cpu, cuda, cuda:N, or ptx:sm_80 to execute the PTX on the CPU with checks for races and others
     #[arg(long, default_value = "best")]
     device: String,
+    /// Compile for this target, such as sm_80, instead of the one that suits the device
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
     #[command(flatten)]
     shape: ShapeArgs,
     /// Element type of x, B, C and y: f32, f16 or bf16 [default: bf16]
@@ -46,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         )
         .into());
     }
-    let engine = Engine::open(&args.device)?;
+    let engine = Engine::open(&args.device)?.with_target(args.target.as_deref())?;
     let loaded = engine.load(&case, args.chunk.or(case.chunk))?;
     // The first run compiles; the second is the one that counts.
     let output = loaded.run()?;

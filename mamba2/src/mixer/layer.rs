@@ -2,7 +2,7 @@
 
 use tile_runtime::{Device, DeviceTensor, Stream};
 
-use super::ops::{self, Filters, part};
+use super::ops::{self, Filters, Queue, part};
 use super::{MixerOptions, MixerWeights, Sizes};
 use crate::arguments::{Inputs, Options};
 use crate::check::fault;
@@ -123,25 +123,24 @@ impl<T: HostFloat> Mixer<T> {
         stream: Option<&Stream>,
     ) -> Result<MixerOutputs<T>> {
         let [batch, ..] = self.check(u)?;
-        let stream = stream.cloned().unwrap_or_else(|| self.device().default_stream());
+        let queue = self.queue(stream);
         if let Some(state) = state {
             self.check_state(state, batch)?;
             if sequences.is_some() {
                 return fault("state", "is given".into(), "none: packed sequences begin with zeros");
             }
         }
-        let rows = ops::linear(u, &self.in_proj, self.in_bias.as_ref(), &stream)?;
+        let rows = ops::linear(u, &self.in_proj, self.in_bias.as_ref(), &queue)?;
         let (inner, channels) = (self.sizes.inner(), self.sizes.channels());
         let before = part(&rows, inner..inner + channels, &[channels])?;
         let conv_state = state.map(|state| &state.conv);
-        let (after, conv) = ops::conv1d(&before, &self.filters(), conv_state, sequences, &stream)?;
+        let (after, conv) = ops::conv1d(&before, &self.filters(), conv_state, sequences, &queue)?;
         let views = Views::of(&rows, &after, self.sizes)?;
         let inputs =
             Inputs { initial_states: state.map(|state| &state.ssm), sequences, ..self.inputs(&views) };
-        let options =
-            Options { chunk: self.options.chunk, stream: Some(stream.clone()), ..Options::default() };
+        let options = self.pass_options(&queue);
         let outputs = crate::forward(&inputs, &options)?;
-        let out = self.finish(&outputs.y, &views.z, &stream)?;
+        let out = self.finish(&outputs.y, &views.z, &queue)?;
         let ssm = outputs.sequence_states.unwrap_or(outputs.final_states);
         Ok(MixerOutputs { out, state: MixerState { conv, ssm } })
     }
@@ -160,20 +159,34 @@ impl<T: HostFloat> Mixer<T> {
     ) -> Result<DeviceTensor<T>> {
         let [batch, ..] = self.check(u)?;
         self.check_state(state, slots.map_or(batch, Slots::rows))?;
-        let stream = stream.cloned().unwrap_or_else(|| self.device().default_stream());
-        let rows = ops::linear(u, &self.in_proj, self.in_bias.as_ref(), &stream)?;
+        let queue = self.queue(stream);
+        let rows = ops::linear(u, &self.in_proj, self.in_bias.as_ref(), &queue)?;
         let (inner, channels) = (self.sizes.inner(), self.sizes.channels());
         let before = part(&rows, inner..inner + channels, &[channels])?;
         let table = slots.map(Slots::table);
-        let options = StepOptions { slots, stream: Some(stream.clone()), ..StepOptions::default() };
+        let options = StepOptions { slots, stream: Some(queue.stream.clone()), target: queue.target };
         if let Some(slots) = slots {
             slots.check(batch, self.device())?;
         }
-        let after = ops::conv1d_step(&before, &self.filters(), table, &mut state.conv, &stream)?;
+        let after = ops::conv1d_step(&before, &self.filters(), table, &mut state.conv, &queue)?;
         let views = Views::of(&rows, &after, self.sizes)?;
         let mut y = DeviceTensor::uninit(self.device(), views.x.shape())?;
         step_into(&self.inputs(&views), &mut state.ssm, &options, &mut y)?;
-        self.finish(&y, &views.z, &stream)
+        self.finish(&y, &views.z, &queue)
+    }
+
+    fn queue(&self, stream: Option<&Stream>) -> Queue {
+        let stream = stream.cloned().unwrap_or_else(|| self.device().default_stream());
+        Queue { stream, target: self.options.target }
+    }
+
+    fn pass_options(&self, queue: &Queue) -> Options {
+        Options {
+            chunk: self.options.chunk,
+            stream: Some(queue.stream.clone()),
+            target: queue.target,
+            ..Options::default()
+        }
     }
 
     fn filters(&self) -> Filters<'_> {
@@ -188,7 +201,7 @@ impl<T: HostFloat> Mixer<T> {
     }
 
     /// The norm, where there is one, and the output projection of `y` `[batch, tokens, heads, head_dim]`.
-    fn finish(&self, y: &DeviceTensor<T>, z: &DeviceTensor<T>, stream: &Stream) -> Result<DeviceTensor<T>> {
+    fn finish(&self, y: &DeviceTensor<T>, z: &DeviceTensor<T>, queue: &Queue) -> Result<DeviceTensor<T>> {
         let &[batch, tokens, ..] = y.shape() else { unreachable!("y has the shape of x") };
         let inner = self.sizes.inner();
         let y = match &self.norm {
@@ -199,11 +212,11 @@ impl<T: HostFloat> Mixer<T> {
                 let strides = [z.strides()[1], (inner / groups) as i64, 1];
                 let z = z.with_strides(&rows, &strides, z.offset_elements())?;
                 let how = (self.options.epsilon, self.options.norm_before_gate);
-                ops::gated_norm(&y.reshape(&rows)?, &z, norm, how, stream)?
+                ops::gated_norm(&y.reshape(&rows)?, &z, norm, how, queue)?
             }
         };
         let y = y.reshape(&[batch, tokens, inner])?;
-        ops::linear(&y, &self.out_proj, self.out_bias.as_ref(), stream)
+        ops::linear(&y, &self.out_proj, self.out_bias.as_ref(), queue)
     }
 
     fn check(&self, u: &DeviceTensor<T>) -> Result<[usize; 3]> {

@@ -23,6 +23,8 @@ pub struct MixerOptions {
     pub dt_limit: (f32, f32),
     /// Tokens in a chunk; chosen when not given.
     pub chunk: Option<usize>,
+    /// What GPUs' code is generated for; what suits the device when not given.
+    pub target: Option<tile_runtime::Target>,
 }
 
 impl Default for MixerOptions {
@@ -34,6 +36,7 @@ impl Default for MixerOptions {
             epsilon: 1e-5,
             dt_limit: (0.0, f32::INFINITY),
             chunk: None,
+            target: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Launches of the kernels around the state space model, with their block sizes.
 
 use tile_runtime::prelude::*;
-use tile_runtime::{DeviceTensor, Stream, Target, target_of};
+use tile_runtime::{DeviceTensor, Grid, Launch, Stream, Target, target_of};
 
 use crate::arguments::Value;
 use crate::error::Result;
@@ -30,12 +30,28 @@ pub(super) fn part<T: Element>(
     Ok(t.with_strides(&shapes, &strides, slice.offset_elements())?)
 }
 
+/// Where the kernels of one call are queued, and what their code is generated for.
+#[derive(Clone)]
+pub(super) struct Queue {
+    pub(super) stream: Stream,
+    /// As in the options.
+    pub(super) target: Option<Target>,
+}
+
+impl Queue {
+    fn launch(&self, launch: Launch<'_>, grid: impl Into<Grid>) -> Result<()> {
+        let launch = launch.on(&self.stream);
+        let launch = if let Some(target) = &self.target { launch.target(target) } else { launch };
+        Ok(launch.launch(grid)?)
+    }
+}
+
 /// `y = x W^T + bias` for `x` `[.., inputs]`: each matrix of its last two axes.
 pub(super) fn linear<T: Value>(
     x: &DeviceTensor<T>,
     weight: &DeviceTensor<T>,
     bias: Option<&DeviceTensor<T>>,
-    stream: &Stream,
+    queue: &Queue,
 ) -> Result<DeviceTensor<T>> {
     let &[batch, tokens, inputs] = x.shape() else { unreachable!("the shape is checked") };
     let outputs = weight.shape()[0];
@@ -45,10 +61,10 @@ pub(super) fn linear<T: Value>(
         let strides = [x.strides()[1], x.strides()[2]];
         let rows = x.with_strides(&[batch * tokens, inputs], &strides, x.offset_elements())?;
         let mut y = y.reshape(&[batch * tokens, outputs])?;
-        product(&rows, weight, bias, &mut y, stream)?;
+        product(&rows, weight, bias, &mut y, queue)?;
     } else {
         for element in 0..batch {
-            product(&x.select(0, element)?, weight, bias, &mut y.select(0, element)?, stream)?;
+            product(&x.select(0, element)?, weight, bias, &mut y.select(0, element)?, queue)?;
         }
     }
     Ok(y)
@@ -59,11 +75,11 @@ fn product<T: Value>(
     weight: &DeviceTensor<T>,
     bias: Option<&DeviceTensor<T>>,
     y: &mut DeviceTensor<T>,
-    stream: &Stream,
+    queue: &Queue,
 ) -> Result<()> {
     let (rows, outputs) = (x.shape()[0], weight.shape()[0]);
     let few = rows.next_power_of_two().clamp(16, 64);
-    let (tiles, warps) = match (T::TYPE.bytes(), target_of(x.device())) {
+    let (tiles, warps) = match (T::TYPE.bytes(), queue.target.or(target_of(x.device()))) {
         (4, _) => ([few, 64, 32], 4),
         (_, Some(Target::SM_90A)) if rows > 1024 && outputs > 128 => ([128, 256, 64], 8),
         _ if rows > 64 => ([128, 128, 64], 4),
@@ -72,8 +88,7 @@ fn product<T: Value>(
     let [m, n, k] = tiles;
     let grid = rows.div_ceil(m) * outputs.div_ceil(n);
     let config = Config { num_warps: Some(warps), ..Config::default() };
-    let launch = kernels::linear(x, weight, bias, y, m, n, k, GROUP);
-    Ok(launch.config(config).on(stream).launch(grid)?)
+    queue.launch(kernels::linear(x, weight, bias, y, m, n, k, GROUP).config(config), grid)
 }
 
 /// The filters of a convolution, a row a channel.
@@ -91,7 +106,7 @@ pub(super) fn conv1d<T: Value>(
     filters: &Filters<'_>,
     before: Option<&DeviceTensor<T>>,
     sequences: Option<&Sequences>,
-    stream: &Stream,
+    queue: &Queue,
 ) -> Result<(DeviceTensor<T>, DeviceTensor<T>)> {
     let &[batch, tokens, channels] = x.shape() else { unreachable!("the shape is checked") };
     let width = filters.weight.shape()[1];
@@ -105,13 +120,16 @@ pub(super) fn conv1d<T: Value>(
     let number = sequences.map(|s| &s.number);
     let table = sequences.map(|s| &s.table);
     let (weight, bias) = (filters.weight, filters.bias);
-    kernels::conv1d(x, weight, bias, before, number, &mut y, true, width, block_tokens, block_channels)
-        .on(stream)
-        .launch(grid)?;
+    let silu = true;
+    queue.launch(
+        kernels::conv1d(x, weight, bias, before, number, &mut y, silu, width, block_tokens, block_channels),
+        grid,
+    )?;
     let mut state = DeviceTensor::uninit(x.device(), &[rows, channels, width])?;
-    kernels::conv1d_state(x, before, table, &mut state, own_rows, width, block_width, block_channels)
-        .on(stream)
-        .launch([channels.div_ceil(block_channels), count])?;
+    queue.launch(
+        kernels::conv1d_state(x, before, table, &mut state, own_rows, width, block_width, block_channels),
+        [channels.div_ceil(block_channels), count],
+    )?;
     Ok((y, state))
 }
 
@@ -121,16 +139,18 @@ pub(super) fn conv1d_step<T: Value>(
     filters: &Filters<'_>,
     slots: Option<&DeviceTensor<i32>>,
     state: &mut DeviceTensor<T>,
-    stream: &Stream,
+    queue: &Queue,
 ) -> Result<DeviceTensor<T>> {
     let &[batch, _, channels] = x.shape() else { unreachable!("the shape is checked") };
     let width = filters.weight.shape()[1];
     let (block_width, block_channels) = (width.next_power_of_two(), channels.next_power_of_two().min(128));
     let mut y = DeviceTensor::uninit(x.device(), x.shape())?;
     let (weight, bias) = (filters.weight, filters.bias);
-    kernels::conv1d_step(x, weight, bias, slots, state, &mut y, true, width, block_width, block_channels)
-        .on(stream)
-        .launch([channels.div_ceil(block_channels), batch])?;
+    let silu = true;
+    queue.launch(
+        kernels::conv1d_step(x, weight, bias, slots, state, &mut y, silu, width, block_width, block_channels),
+        [channels.div_ceil(block_channels), batch],
+    )?;
     Ok(y)
 }
 
@@ -140,12 +160,14 @@ pub(super) fn gated_norm<T: Value>(
     z: &DeviceTensor<T>,
     weight: &DeviceTensor<f32>,
     (epsilon, norm_first): (f32, bool),
-    stream: &Stream,
+    queue: &Queue,
 ) -> Result<DeviceTensor<T>> {
     let &[rows, groups, channels] = x.shape() else { unreachable!("the shape is checked") };
     let mut y = DeviceTensor::uninit(x.device(), &[rows, groups, channels])?;
-    kernels::gated_norm(x, Some(z), weight, &mut y, epsilon, norm_first, channels.next_power_of_two())
-        .on(stream)
-        .launch([rows, groups])?;
+    let block = channels.next_power_of_two();
+    queue.launch(
+        kernels::gated_norm(x, Some(z), weight, &mut y, epsilon, norm_first, block),
+        [rows, groups],
+    )?;
     Ok(y)
 }

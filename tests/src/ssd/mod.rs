@@ -4,6 +4,7 @@ pub mod bench;
 pub mod bound;
 pub mod decode;
 pub mod draw;
+pub mod mixer;
 pub mod numerics;
 pub mod packed;
 pub mod sizes;
@@ -56,6 +57,12 @@ macro_rules! for_each_ssd_case {
                 several_tokens_a_step_equal_single_ones
                 the_states_of_other_slots_are_untouched
                 steps_know_every_option;
+            mixer:
+                prefill_matches_float64_in_every_type
+                every_kind_of_layer_matches_float64
+                packed_sequences_see_nothing_of_each_other
+                pieces_and_steps_equal_one_prefill
+                padding_slots_leave_every_state_alone;
             types:
                 types_may_differ
                 initial_states_are_never_left_over
