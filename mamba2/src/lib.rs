@@ -1,4 +1,4 @@
-//! The Mamba-2 forward pass, and decoding.
+//! The Mamba-2 forward pass, decoding, and whole layers.
 //!
 //! For one batch element and head, with `x_t` and `z_t` of `head_dim` values, `B_t` and `C_t` of `state` values, and scalars
 //! `dt_t`, `A` and `D`:
@@ -14,6 +14,7 @@
 //! | run a prompt or a batch | [`forward()`], or [`forward_into`] with a [`Workspace`], which allocates nothing |
 //! | decode token by token | [`step()`] or [`step_into`], also in a pool of states ([`Slots`]) |
 //! | pack sequences of any lengths | [`Sequences`] |
+//! | run a whole layer from the weights of a checkpoint | [`Mixer`], [`MixerWeights`] |
 //! | say what the inputs are | [`Inputs`], [`Options`], [`StepOptions`] |
 //! | know the right answer | [`mod@reference`], which defines all this in f64, and [`tolerance`], how far from it results may be |
 //! | look into the kernels | [`Variant`], [`kernels`] |
