@@ -11,10 +11,13 @@
 //! Every parameter has its line. Elements of an output that no block writes keep 99 (of `bool`, true). In a case of the
 //! verifier, `// error: E0101` ends each line that has a fault, and nothing runs.
 
+mod executed;
+
+use tile_codegen::compile::compile_observed;
 use tile_codegen::config::Config;
 use tile_codegen::cpu::{Arg, Program, TileValue, VecMemory, run_grid};
 use tile_codegen::ir::{Elem, Kernel, parse, parse_file, print, verify};
-use tile_codegen::passes::{PassCx, run_passes};
+use tile_codegen::ops::OpKind;
 use tile_codegen::target::Target;
 
 /// What no block wrote.
@@ -164,7 +167,7 @@ impl Directives {
 }
 
 /// Runs a case: text to kernel and back, verifier, execution against the expected outputs, and again after every pass,
-/// bit for bit, for one and four warps.
+/// bit for bit, for one and four warps, with and without rings. Kernels with rings run on the PTX executor instead.
 ///
 /// # Errors
 /// What is wrong, in words.
@@ -180,24 +183,47 @@ pub fn run_case(file: &str, text: &str) -> Result<(), String> {
     let first = directives.run(&kernel)?;
     directives.compare(&first)?;
     for warps in [1, 4] {
-        let config = Config { num_warps: Some(warps), ..Config::default() };
-        let mut after = Vec::new();
-        let mut laid_out = kernel.clone();
-        let observer = &mut |pass, kernel: &Kernel| after.push((pass, kernel.clone()));
-        run_passes(&mut laid_out, &PassCx::new(&Target::SM_80, &config), observer)
-            .map_err(|e| format!("{warps} warps: {e}"))?;
-        for (pass, kernel) in after {
-            let found = directives.run(&kernel).map_err(|e| format!("after `{pass}`, {warps} warps: {e}"))?;
+        for stages in [Some(1), None] {
+            let config = Config { num_warps: Some(warps), stages, ..Config::default() };
+            run_passes_of(&directives, &kernel, &first, &config)
+                .map_err(|e| format!("{warps} warps, {stages:?} stages: {e}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Schedules of the executor that a case with rings runs on.
+const SEEDS: u64 = 4;
+
+/// Compiles a case; the kernel after each pass gives the outputs of `first`, or, once it has rings, its PTX those expected.
+fn run_passes_of(
+    directives: &Directives,
+    kernel: &Kernel,
+    first: &[Bits],
+    config: &Config,
+) -> Result<(), String> {
+    let mut after = Vec::new();
+    let observer = &mut |pass, kernel: &Kernel| after.push((pass, kernel.clone()));
+    let compiled = compile_observed(kernel, &Target::SM_80, config, observer).map_err(|e| e.to_string())?;
+    let mut rings = false;
+    for (pass, kernel) in after {
+        kernel.walk(|_, op| rings |= matches!(op.kind, OpKind::CopyAsync(_)));
+        if !rings {
+            let found = directives.run(&kernel).map_err(|e| format!("after `{pass}`: {e}"))?;
             if found != first {
-                directives.compare(&found).map_err(|e| format!("after `{pass}`, {warps} warps: {e}"))?;
-                return Err(format!("after `{pass}`, {warps} warps, the outputs differ in a sign or a NaN"));
-            }
-            let text = print(&kernel);
-            let again = parse(&text).map_err(|e| format!("after `{pass}`, the text is refused: {e}"))?;
-            if print(&again) != text {
-                return Err(format!("after `{pass}`, printed, parsed and printed again, the text differs"));
+                directives.compare(&found).map_err(|e| format!("after `{pass}`: {e}"))?;
+                return Err(format!("after `{pass}`, the outputs differ in a sign or a NaN"));
             }
         }
+        let text = print(&kernel);
+        let again = parse(&text).map_err(|e| format!("after `{pass}`, the text is refused: {e}"))?;
+        if print(&again) != text {
+            return Err(format!("after `{pass}`, printed, parsed and printed again, the text differs"));
+        }
+    }
+    for seed in (0..SEEDS).filter(|_| rings) {
+        let found = directives.execute(kernel, &compiled, seed).map_err(|e| format!("seed {seed}: {e}"))?;
+        directives.compare(&found).map_err(|e| format!("seed {seed}: {e}"))?;
     }
     Ok(())
 }

@@ -201,7 +201,13 @@ fn targets_configurations_and_hints() {
             ("store out", "no bulk copies", Reason::TargetWithoutBulk("sm_80")),
         ],
     );
-    assert!(matches!(path(&old, "load x"), Path::Plain { width: 8, bytes: 16, ahead: true }));
+    let ring = Path::Ring { ring: 0, stages: 3, bytes: 8192, swizzle: 128 };
+    assert_eq!(path(&old, "load x"), ring, "{old}");
+    let one = Config { stages: Some(1), ..Config::default() };
+    let launch = gemm(&x, &y, &mut out, [64, 64, 64]).config(one);
+    let one = compiled(launch, &Target::SM_80).explanation.clone();
+    says(&one, &[("load x", "no cp.async", Reason::OneStage)]);
+    assert_eq!(path(&one, "load x"), Path::Plain { width: 8, bytes: 16, ahead: true });
     let off = gemm_of([64, 64, 64], Config { allow_tma: Some(false), ..Config::default() });
     says(
         &off,
@@ -221,8 +227,11 @@ fn targets_configurations_and_hints() {
     says(&hints, &[("load y", "no channel", Reason::HintForbids)]);
     assert!(matches!(path(&hints, "load x"), Path::Channel { stages: 1, .. }), "{hints}");
     let hints = compiled(hinted(&x, &y, &mut out, 1, true), &Target::SM_80).explanation.clone();
-    says(&hints, &[("load x", "not ahead", Reason::LatencyOne)]);
-    assert!(matches!(path(&hints, "load y"), Path::Plain { ahead: true, .. }), "{hints}");
+    says(
+        &hints,
+        &[("load x", "no cp.async", Reason::LatencyOne), ("load x", "not ahead", Reason::LatencyOne)],
+    );
+    assert!(matches!(path(&hints, "load y"), Path::Ring { stages: 3, .. }), "{hints}");
 }
 
 #[test]
@@ -263,6 +272,17 @@ fn a_latency_is_the_number_of_stages_of_its_channel_alone() {
         };
         assert_eq!((of("load x"), of("load y")), (latency, stages.unwrap_or(4)));
     }
+    // Copies of a loop land in order: the fewest stages are those of all.
+    for (latency, stages, expected) in
+        [(2, None, 2), (5, None, 3), (5, Some(4), 4), (4, Some(1), 4), (2, Some(1000), 2)]
+    {
+        let config = Config { stages, ..Config::default() };
+        let launch = hinted(&x, &y, &mut out, latency, true).config(config);
+        let explanation = compiled(launch, &Target::SM_80).explanation.clone();
+        let ring =
+            |title| matches!(path(&explanation, title), Path::Ring { stages, .. } if stages == expected);
+        assert!(ring("load x") && (ring("load y") || stages == Some(1)), "{explanation}");
+    }
     let error = hinted(&x, &y, &mut out, 11, true).stage().expect_err("no such latency").to_string();
     assert!(error.contains("E0114") && error.contains("latency of 11: it is 1 to 10"), "{error}");
     assert!(error.contains("explain_reasons.rs"), "{error}");
@@ -296,7 +316,11 @@ fn tensors_that_bulk_copies_cannot_address() {
     let (x, y) = (DeviceTensor::meta_strided(&[4096, 4098], &[4104, 1]).expect("fits"), wide());
     let mut ragged = DeviceTensor::meta_strided(&[4096, 4097], &[4104, 1]).expect("fits");
     let explanation = compiled(gemm(&x, &y, &mut ragged, [64, 64, 64]), &Target::SM_80).explanation.clone();
-    says(&explanation, &[("load x", "no 16 bytes", Reason::Extent(2))]);
+    // Copies of 16 bytes may reach beyond the end.
+    assert!(matches!(path(&explanation, "load x"), Path::Ring { .. }), "{explanation}");
+    let launch =
+        gemm(&x, &y, &mut ragged, [64, 64, 64]).config(Config { stages: Some(1), ..Config::default() });
+    says(&compiled(launch, &Target::SM_80).explanation, &[("load x", "no 16 bytes", Reason::Extent(2))]);
     let explanation = compiled(gemm(&x, &y, &mut ragged, [64, 64, 64]), &Target::SM_90A).explanation.clone();
     says(&explanation, &[("store out", "no bulk copies", Reason::Extent(1))]);
 }
@@ -376,7 +400,7 @@ fn loads_and_stores_of_every_other_kind() {
         ],
     );
     // 4 warps hold 192 bytes a thread: 24576, and one tile of 16384 bytes.
-    let (y, config) = (wide(), Config { allow_tma: Some(false), ..Config::warpgroups(1) });
+    let (y, config) = (wide(), Config { allow_tma: Some(false), stages: Some(1), ..Config::warpgroups(1) });
     let launch = gemm(&x, &y, &mut out, [128, 128, 64]).config(config);
     let explanation = compiled(launch, &Target::SM_90A).explanation.clone();
     says(&explanation, &[("load y", "not ahead", Reason::Budget(16384))]);
@@ -401,6 +425,36 @@ fn windows_at_elements_and_atomics() {
     assert!(matches!(path(&explanation, "load y"), Path::Channel { .. }), "{explanation}");
     says(&explained(0, &Target::SM_80), &[("load x", "not ahead", Reason::Steps)]);
     assert_eq!(explained(1, &Target::SM_90A).no_roles, Some(Reason::Atomics));
+}
+
+#[test]
+fn loads_that_rings_cannot_take() {
+    let (x, mask, steps, few) = (wide(), meta(&[64, 64]), meta(&[64]), meta(&[4096, 2]));
+    let (mut out, mut sums, mut last) = (meta(&[4096, 4096]), meta(&[4096, 1]), meta(&[4096, 64]));
+    let launch = mixed(&x, &mask, &steps, &few, &mut out, &mut sums, &mut last);
+    says(
+        &compiled(launch, &Target::SM_80).explanation,
+        &[
+            ("load mask", "no cp.async", Reason::Truth),
+            ("load x", "no cp.async", Reason::Padding),
+            ("load steps", "no cp.async", Reason::FewElements(1)),
+            ("load few", "no cp.async", Reason::ShortRow(8)),
+            ("load out", "no cp.async", Reason::Written),
+        ],
+    );
+    let exact = |x: &DeviceTensor<f32>, tile: [usize; 3]| {
+        let (y, mut out) = (meta(&[512, 512]), meta(&[512, 512]));
+        compiled(gemm(x, &y, &mut out, tile), &Target::SM_80).explanation.clone()
+    };
+    // FMAs read neighbours of a down its columns, and of b along its rows.
+    let explanation = exact(&meta(&[512, 512]), [64, 64, 32]);
+    says(&explanation, &[("load x", "no cp.async", Reason::FmaOrder)]);
+    assert_eq!(path(&explanation, "load y"), Path::Ring { ring: 0, stages: 3, bytes: 8192, swizzle: 0 });
+    let turned = DeviceTensor::meta_strided(&[512, 512], &[1, 512]).expect("fits");
+    assert!(matches!(path(&exact(&turned, [64, 64, 32]), "load x"), Path::Ring { .. }));
+    // Two stages of tiles of 64 and 32 KiB.
+    let reason = Reason::NoRoom { bytes: (2 * 96) << 10, most: 99 << 10 };
+    says(&exact(&turned, [128, 64, 128]), &[("load x", "no cp.async", reason)]);
 }
 
 #[test]
@@ -454,7 +508,14 @@ fn channels_that_do_not_fit_have_fewer_stages_or_are_left_out() {
     let reason = Reason::NoRoom { bytes: 1000 * 2 * (8192 + 16), most: 232_448 };
     assert_eq!(explanation.no_roles, Some(reason), "{explanation}");
     says(&explanation, &[("load x", "no channel", reason), ("load y", "no channel", reason)]);
-    assert!(matches!(path(&explanation, "load x"), Path::Plain { .. }), "{explanation}");
+    // Rings have 10 at most, which fit here, but not on other GPUs.
+    assert!(matches!(path(&explanation, "load x"), Path::Ring { stages: 10, .. }), "{explanation}");
+    let (x, y, mut out) = (wide(), wide(), meta(&[4096, 4096]));
+    let launch = gemm(&x, &y, &mut out, [64, 64, 64]).config(config);
+    let explanation = compiled(launch, &Target::SM_80).explanation.clone();
+    let reason = Reason::NoRoom { bytes: 10 * 2 * 8192, most: 99 << 10 };
+    says(&explanation, &[("load x", "no cp.async", reason)]);
+    assert!(matches!(path(&explanation, "load x"), Path::Plain { ahead: true, .. }), "{explanation}");
     // Three stages of 65536 bytes leave 24 KiB and more, but not for the sums that are transposed in the loop.
     let (x, y, mut out) = (wide(), wide(), meta(&[4096, 4096]));
     let explanation = compiled(turning(&x, &y, &mut out, 128), &Target::SM_90A).explanation.clone();
@@ -470,7 +531,7 @@ fn explanations_show_the_lines_of_the_source() {
     for line in [
         "kernel `gemm` for sm_80",
         "store(out, (bid(1), bid(0)), acc);",
-        "  load y (64, 64) bf16: 8 elements of 16 bytes an access, issued one iteration ahead",
+        "  load y (64, 64) bf16: cp.async through ring 1: 3 stages of 8192 bytes, swizzled by 128 bytes",
         "    no channel: sm_80 has no bulk tensor copies",
     ] {
         assert!(text.lines().any(|l| l == line || l.ends_with(&format!(": {line}"))), "{line}: {text}");

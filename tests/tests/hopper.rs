@@ -1,4 +1,4 @@
-//! Products for `sm_90a` on the PTX executor: sizes, control flow, memory, configurations.
+//! Products on the PTX executor: sizes, control flow, memory, configurations; for `sm_90a`, and through rings for `sm_80`.
 
 use tile_tests::hopper;
 
@@ -17,6 +17,7 @@ suites! {
     control: 13, at least 100;
     flow: 13, at least 100;
     memory: 5, at least 50;
+    rings: 7, at least 100;
 }
 
 #[test]

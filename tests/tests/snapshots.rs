@@ -33,7 +33,7 @@ fn tile_ir_of_mamba2() {
     for stage in ["staged", "canonicalize", "insert_barriers"] {
         insta::assert_snapshot!(format!("chunk_cumsum_{stage}"), mamba("chunk_cumsum", stage, Dtype::BF16));
     }
-    for stage in ["prefetch_loads", "assign_layouts"] {
+    for stage in ["pipeline_loads", "assign_layouts"] {
         insta::assert_snapshot!(
             format!("fwd_pass_state_{stage}"),
             mamba("fwd_pass_state", stage, Dtype::BF16)

@@ -6,6 +6,7 @@ use crate::explain::{Explanation, Reason, explain};
 use crate::ir::Kernel;
 use crate::lower::channels::{MapPlan, maps};
 use crate::lower::{Slot, lower};
+use crate::ops::OpKind;
 use crate::passes::allocate_shared::{allocate_shared, plan_shared};
 use crate::passes::assign_roles::{FEWEST, Partition, STAGES};
 use crate::passes::{PassCx, run_passes, run_with_roles};
@@ -113,7 +114,7 @@ pub fn compile_with_roles(
 fn lowered(laid_out: &Kernel, target: &Target, config: &Config) -> Result<Compiled, Diagnostics> {
     let shared = allocate_shared(laid_out, target)?;
     let (mut function, slots) = lower(laid_out, &shared, target, config.occupancy.unwrap_or(1) as usize);
-    function.min_ctas = config.occupancy.or(moves_registers(laid_out).then_some(1));
+    function.min_ctas = config.occupancy.or(one_is_enough(laid_out).then_some(1));
     let explanation = explain(laid_out, target, &shared, &function);
     let module = ptx::Module { target: target.sm, kernels: vec![function] };
     if let Err(faults) = ptx::check_module(&module) {
@@ -136,13 +137,16 @@ fn lowered(laid_out: &Kernel, target: &Target, config: &Config) -> Result<Compil
     })
 }
 
-/// Whether warpgroups exchange registers: the assembler then needs to know how many blocks there are.
-fn moves_registers(kernel: &Kernel) -> bool {
+/// Whether the assembler is told that one block on a multiprocessor will do: where warpgroups exchange registers it needs to
+/// know, and where tiles come through rings it is shared memory that decides how many there are.
+fn one_is_enough(kernel: &Kernel) -> bool {
     let mut found = false;
     kernel.walk(|_, op| {
-        if let crate::ops::OpKind::Roles(roles) = &op.kind {
-            found |= roles.registers.iter().any(|&r| r > 0);
-        }
+        found |= match &op.kind {
+            OpKind::Roles(roles) => roles.registers.iter().any(|&r| r > 0),
+            OpKind::CopyAsync(_) => true,
+            _ => false,
+        };
     });
     found
 }

@@ -19,8 +19,9 @@ pub struct Config {
     /// fewer registers, and 1 lets a thread have all that it wants. `None` lets the driver's assembler decide, which may
     /// trade a few spilled registers for more blocks.
     pub occupancy: Option<u32>,
-    /// Stages of the channels of a loop, at least 1: how many of its iterations' tiles may be on their way at once. Loads
-    /// with a latency of their own have that instead. Where so many do not fit shared memory, there are no channels.
+    /// Stages of the channels or rings of a loop, at least 1: how many of its iterations' tiles may be on their way at once.
+    /// Loads with a latency of their own have that instead. Where so many do not fit shared memory, there are no channels and
+    /// no rings. Rings of asynchronous copies have 10 at most; with 1 there are none, and loads go through registers.
     pub stages: Option<usize>,
     /// `Some(false)`: no bulk tensor copies, as for tensors that they cannot address.
     pub allow_tma: Option<bool>,

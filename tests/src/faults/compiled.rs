@@ -59,11 +59,21 @@ fn running_sum() -> Subject {
     subject(&launch, &Target::SM_80, vec![f32s(&[8, 512]), output(4, &[8, 512])], [2, 1, 1]).expect(SMALL)
 }
 
+/// The product in four steps, of which the last has 32 of 64 terms; through rings of three stages.
 fn product() -> Subject {
-    let (x, y) = (DeviceTensor::meta(&[64, 128]).expect(SMALL), DeviceTensor::meta(&[128, 64]).expect(SMALL));
+    product_of(Config::default())
+}
+
+/// The same through registers, one step ahead.
+fn product_ahead() -> Subject {
+    product_of(Config { stages: Some(1), ..Config::default() })
+}
+
+fn product_of(config: Config) -> Subject {
+    let (x, y) = (DeviceTensor::meta(&[64, 224]).expect(SMALL), DeviceTensor::meta(&[224, 64]).expect(SMALL));
     let launch_out = &mut DeviceTensor::meta(&[64, 64]).expect(SMALL);
-    let launch = small::product(&x, &y, launch_out);
-    let tensors = vec![bf16s(&[64, 128]), bf16s(&[128, 64]), output(4, &[64, 64])];
+    let launch = small::product(&x, &y, launch_out).config(config);
+    let tensors = vec![bf16s(&[64, 224]), bf16s(&[224, 64]), output(4, &[64, 64])];
     subject(&launch, &Target::SM_80, tensors, [1, 1, 1]).expect(SMALL)
 }
 
@@ -141,6 +151,28 @@ fn wrong_tensor(s: &mut Subject) {
     *block_start(kernel).1 = pointer;
 }
 
+fn is_copy_wait(inst: &Inst) -> bool {
+    matches!(inst, Inst::CpAsyncWait(_))
+}
+
+/// The loop waits for one group less.
+fn waits_for_less(s: &mut Subject) {
+    let at = find(&s.kernel, 0, is_copy_wait);
+    if let Inst::CpAsyncWait(pending) = &mut s.kernel.lines[at].inst {
+        *pending += 1;
+    }
+}
+
+/// The last copies before the loop leave out their zeros: 16 bytes are read where the tensor has ended.
+fn copies_beyond(s: &mut Subject) {
+    let copy = |inst: &Inst| matches!(inst, Inst::CpAsync { .. });
+    let count = s.kernel.lines.iter().filter(|line| copy(&line.inst)).count();
+    let at = find(&s.kernel, count - 1, copy);
+    if let Inst::CpAsync { src_size, .. } = &mut s.kernel.lines[at].inst {
+        *src_size = None;
+    }
+}
+
 /// Rows g and g + 8 of the left fragment are exchanged.
 fn swapped_rows(s: &mut Subject) {
     let at = find(&s.kernel, 0, |inst| matches!(inst, Inst::Mma { .. }));
@@ -173,7 +205,7 @@ pub(super) fn table() -> Vec<Fault> {
     vec![
         Fault::new(
             "a barrier before the products removed",
-            product,
+            product_ahead,
             |s| remove(&mut s.kernel, 1, is_barrier),
             K::Race,
             At("ldmatrix", 0),
@@ -183,13 +215,52 @@ pub(super) fn table() -> Vec<Fault> {
         .from(product_line),
         Fault::new(
             "a buffer written again too early: the barrier after the products removed",
-            product,
+            product_ahead,
             |s| remove(&mut s.kernel, 0, is_barrier),
             K::Race,
             At("st.shared.v4.b32", 0),
             "the read by block 0",
         )
         .and(At("ldmatrix", 0))
+        .from(product_line),
+        Fault::new(
+            "the wait for a ring's copies removed",
+            product,
+            |s| remove(&mut s.kernel, 0, is_copy_wait),
+            K::MissingWait,
+            At("ldmatrix", 0),
+            "may still be in flight",
+        )
+        .and(At("cp.async.cg", 0))
+        .from(product_line),
+        Fault::new(
+            "a wait for a ring's copies that leaves one group too many",
+            product,
+            waits_for_less,
+            K::MissingWait,
+            At("ldmatrix", 0),
+            "may still be in flight",
+        )
+        .and(At("cp.async.cg", 0))
+        .from(product_line),
+        Fault::new(
+            "the barrier of a ring removed",
+            product,
+            |s| remove(&mut s.kernel, 0, is_barrier),
+            K::Race,
+            At("ldmatrix", 0),
+            "the write by block 0, thread",
+        )
+        .and(At("cp.async.cg", 0))
+        .from(product_line),
+        Fault::new(
+            "a copy that reads beyond the end of a tensor",
+            product,
+            copies_beyond,
+            K::OutOfBounds,
+            At("cp.async.cg", 23),
+            "of it",
+        )
         .from(product_line),
         Fault::value("rows of a fragment swapped", product, swapped_rows),
         Fault::value("a matrix read from the next row", product, wrong_matrix),

@@ -387,6 +387,13 @@ pub(super) type Kernel = for<'a> fn(
 /// Runs kernels in every size, with every trip count, number of warps and stages; every `step`-th of all that.
 pub(super) fn all(kernels: &[(&str, Kernel)], step: usize) -> Report {
     let mut lab = Lab::new(3);
+    run(&mut lab, kernels, step);
+    lab.report
+}
+
+/// As [`all`], in a lab.
+pub(super) fn run(lab: &mut Lab, kernels: &[(&str, Kernel)], step: usize) {
+    let room = lab.target.max_shared_bytes - (27 << 10);
     let mut number = 0;
     for (name, kernel) in kernels {
         for (sizes, warps) in [
@@ -399,16 +406,15 @@ pub(super) fn all(kernels: &[(&str, Kernel)], step: usize) -> Report {
             for (n, p) in [(0, 0), (1, 0), (2, 1), (3, 0), (4, 2), (5, 1), (3, 7)] {
                 for stages in [1, 2, 3, 8] {
                     number += 1;
-                    let big = stages * (sizes[0] + sizes[1]) * sizes[2] * 4 > 200 << 10;
+                    let big = stages * (sizes[0] + sizes[1]) * sizes[2] * 4 > room;
                     if number % step != 0 || big {
                         continue;
                     }
-                    one(&mut lab, name, *kernel, sizes, [n, p], config(warps, stages));
+                    one(lab, name, *kernel, sizes, [n, p], config(warps, stages));
                 }
             }
         }
     }
-    lab.report
 }
 
 fn one(lab: &mut Lab, name: &str, kernel: Kernel, sizes: [usize; 3], [n, p]: [i32; 2], config: Config) {

@@ -270,7 +270,7 @@ fn swapped(
 }
 
 #[rustfmt::skip]
-const KERNELS: [(&str, Kernel); 12] = [
+pub(super) const KERNELS: [(&str, Kernel); 12] = [
     ("ahead", |x, y, out, sizes, n, p| ahead(x, y, out, sizes, n, p)),
     ("partial", |x, y, out, sizes, n, p| partial(x, y, out, sizes, n, p)),
     ("shared", |x, y, out, sizes, n, p| shared(x, y, out, sizes, n, p)),

@@ -115,6 +115,8 @@ fn ranks(lab: &mut Lab) {
             out.to_vec()
         });
     }
+    // Three stages are 123 KiB.
+    let configs = if lab.target.warpgroups { configs } else { [config(4, 2), config(0, 0), config(8, 2)] };
     for rows in [0, 40, 64, 190] {
         lab.check(&format!("wide boxes, {rows} rows"), Path::Wide, &configs, None, |run| {
             let (x, line) = (of::<bf16>(run.device(), &[rows, 256], 1)?, of::<f32>(run.device(), &[500], 2)?);
@@ -169,9 +171,14 @@ fn large(x: Tensor<bf16, 2>, y: Tensor<bf16, 2>, out: TensorMut<f32, 2>) {
 /// Runs the kernels of this file; every `step`-th pair of views.
 pub fn memory(step: usize) -> Report {
     let mut lab = Lab::new(2);
-    views::<bf16>(&mut lab, step);
-    views::<f16>(&mut lab, 5 * step);
-    ranks(&mut lab);
-    configurations(&mut lab);
+    all(&mut lab, step);
     lab.report
+}
+
+/// As [`memory`], in a lab.
+pub(super) fn all(lab: &mut Lab, step: usize) {
+    views::<bf16>(lab, step);
+    views::<f16>(lab, 5 * step);
+    ranks(lab);
+    configurations(lab);
 }

@@ -1,5 +1,5 @@
-//! Kernels with products on the PTX executor for `sm_90a`: in every configuration, on several schedules, exactly as on
-//! the CPU.
+//! Kernels with products on the PTX executor: for `sm_90a`, and where tiles come through rings for `sm_80`; in every
+//! configuration, on several schedules, exactly as on the CPU.
 
 mod control;
 mod flow;
@@ -8,6 +8,7 @@ mod named;
 mod once;
 mod padding;
 mod products;
+mod rings;
 
 pub use control::control;
 pub use flow::flow;
@@ -16,6 +17,7 @@ pub use named::named;
 pub use once::once;
 pub use padding::padding;
 pub use products::products;
+pub use rings::rings;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,14 +32,17 @@ use crate::lab::Report;
 #[derive(Debug)]
 pub struct Run<'a> {
     device: &'a Device,
+    target: Target,
     config: Option<Config>,
     wide: Cell<bool>,
     once: Cell<bool>,
+    ring: Cell<bool>,
 }
 
 impl<'a> Run<'a> {
-    fn new(device: &'a Device, config: Option<Config>) -> Self {
-        Run { device, config, wide: Cell::new(false), once: Cell::new(false) }
+    fn new(device: &'a Device, target: Target, config: Option<Config>) -> Self {
+        let [wide, once, ring] = [(); 3].map(|()| Cell::new(false));
+        Run { device, target, config, wide, once, ring }
     }
 
     fn device(&self) -> &Device {
@@ -47,9 +52,10 @@ impl<'a> Run<'a> {
     fn launch(&self, launch: Launch<'_>, grid: impl Into<Grid>) -> Result<()> {
         let Some(config) = self.config else { return launch.launch(grid) };
         let launch = launch.config(config);
-        let ptx = launch.ptx(&Target::SM_90A)?;
+        let ptx = launch.ptx(&self.target)?;
         self.wide.set(ptx.contains("wgmma.mma_async") && ptx.contains("cp.async.bulk.tensor"));
-        let compiled = launch.compile(&Target::SM_90A)?;
+        self.ring.set(ptx.contains("cp.async.cg.shared.global"));
+        let compiled = launch.compile(&self.target)?;
         let whole = compiled.explanation.no_roles == Some(Reason::LoadedOnce);
         self.once.set(whole && config.num_warps.is_some_and(|warps| compiled.threads as usize == 32 * warps));
         launch.launch(grid)
@@ -59,10 +65,12 @@ impl<'a> Run<'a> {
 /// What a case may be compiled to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Path {
-    /// Products of warpgroups and bulk tensor copies.
+    /// Products of warpgroups and bulk tensor copies, where the target has them.
     Wide,
     /// The same without roles: copies are started before anything else.
     Once,
+    /// Asynchronous copies into a ring.
+    Ring,
     /// Whatever is right.
     Any,
 }
@@ -70,15 +78,21 @@ enum Path {
 /// Runs cases and lists what failed.
 #[derive(Debug)]
 struct Lab {
+    target: Target,
     executor: Device,
     report: Report,
 }
 
 impl Lab {
-    /// A lab that runs every launch on the schedules 0 to `seeds`.
+    /// A lab for Hopper that runs every launch on the schedules 0 to `seeds`.
     fn new(seeds: u64) -> Lab {
+        Lab::of(Target::SM_90A, seeds)
+    }
+
+    /// A lab for a target.
+    fn of(target: Target, seeds: u64) -> Lab {
         let options = ExecutorOptions { seeds: (0..seeds).collect(), ..ExecutorOptions::default() };
-        Lab { executor: Device::ptx_executor_with(&Target::SM_90A, options), report: Report::default() }
+        Lab { target, executor: Device::ptx_executor_with(&target, options), report: Report::default() }
     }
 
     /// Runs a case in each configuration and compares with `expected`, or with the CPU if there is none.
@@ -90,23 +104,27 @@ impl Lab {
         expected: Option<&[f32]>,
         case: impl Fn(&Run<'_>) -> Result<Vec<f32>>,
     ) {
+        let path = if path == Path::Wide && !self.target.warpgroups { Path::Any } else { path };
         let cpu = Device::cpu();
-        let on_cpu = attempt(&case, &Run::new(&cpu, None));
+        let on_cpu = attempt(&case, &Run::new(&cpu, self.target, None));
         if let (Some(expected), Ok(found)) = (expected, &on_cpu)
             && let Some(text) = differences(found, expected)
         {
             self.report.fail(format!("{name} on the CPU: {text}"));
         }
         for &config in configs {
-            let run = Run::new(&self.executor, Some(config));
+            let run = Run::new(&self.executor, self.target, Some(config));
             self.report.runs += 1;
             let fault = match (&on_cpu, attempt(&case, &run)) {
                 (Err(error), _) => Some(format!("the CPU refuses it: {error}")),
                 (Ok(_), Err(error)) => Some(error),
-                (Ok(_), Ok(_)) if path != Path::Any && !run.wide.get() => {
+                (Ok(_), Ok(_)) if matches!(path, Path::Wide | Path::Once) && !run.wide.get() => {
                     Some("neither warpgroups nor bulk tensor copies".to_owned())
                 }
                 (Ok(_), Ok(_)) if path == Path::Once && !run.once.get() => Some("there are roles".to_owned()),
+                (Ok(_), Ok(_)) if path == Path::Ring && !run.ring.get() => {
+                    Some("there is no ring".to_owned())
+                }
                 (Ok(on_cpu), Ok(found)) => differences(&found, expected.unwrap_or(on_cpu)),
             };
             if let Some(fault) = fault {

@@ -200,9 +200,15 @@ impl<'k> Compiler<'k> {
             | OpKind::Receive(_)
             | OpKind::Release(_)
             | OpKind::MmaWait(_)
+            | OpKind::CopyAsync(_)
+            | OpKind::CopyCommit(_)
+            | OpKind::CopyWait(_)
+            | OpKind::Copied(_)
             | OpKind::ViewShared(_) => {
-                let message =
-                    format!("`{}` is of a kernel divided into roles, which a GPU runs", op.kind.name());
+                let message = format!(
+                    "`{}` is of a kernel with roles or asynchronous copies, which a GPU runs",
+                    op.kind.name()
+                );
                 let fault = crate::diag::OpError::new(crate::diag::Code::Structure, message);
                 Err(ExecError::invalid(&self.kernel.name, &fault))
             }

@@ -59,7 +59,7 @@ pub(crate) fn explain(
     }
     let makers = makers(kernel);
     kernel.walk(|_, op| {
-        if let OpKind::Load(_) | OpKind::Send(_) | OpKind::Store(_) = op.kind {
+        if let OpKind::Load(_) | OpKind::Send(_) | OpKind::CopyAsync(_) | OpKind::Store(_) = op.kind {
             lowered(kernel, &makers, op, found.entry((op.loc, title(kernel, op))).or_default());
         }
     });
@@ -93,6 +93,7 @@ fn noted(found: &mut Found, choice: &Choice) {
         Choice::NoRoles(_) => {}
         Choice::NoChannel(reason) => found.because("no channel", *reason),
         Choice::Masked => found.masked = true,
+        Choice::NoRing(reason) => found.because("no cp.async", *reason),
         Choice::NoBulkStore(reason) => found.because("no bulk copies", *reason),
         Choice::Ahead(Ok(())) => {
             found.ahead = true;
@@ -136,6 +137,12 @@ fn lowered(kernel: &Kernel, makers: &BTreeMap<ValueId, OpId>, op: &Op, found: &m
                 masked: found.masked,
             });
         }
+        OpKind::CopyAsync(copy) => found.path(Path::Ring {
+            ring: copy.channel,
+            stages: copy.stages,
+            bytes: copy.layout.bytes,
+            swizzle: copy.layout.swizzle,
+        }),
         OpKind::Load(load) => {
             let start = Start { tensor: op.operands[0], index: &op.operands[1..], steps: load.steps };
             let (width, bytes, reason) = access(start, op.results[0]);

@@ -75,6 +75,17 @@ pub enum Path {
         /// Whether the padding is put in by a mask, since it is not zero.
         masked: bool,
     },
+    /// A load by asynchronous copies of all threads into a ring of stages.
+    Ring {
+        /// The ring.
+        ring: usize,
+        /// Its stages.
+        stages: usize,
+        /// Bytes of a stage.
+        bytes: u32,
+        /// Bytes of a row of the swizzle, or 0.
+        swizzle: u32,
+    },
     /// A load by all threads.
     Plain {
         /// Elements of an access.
@@ -109,6 +120,10 @@ pub enum Path {
 fn boxes(f: &mut fmt::Formatter<'_>, sides: &[u32], swizzle: u32) -> fmt::Result {
     let sides: Vec<usize> = sides.iter().map(|&n| n as usize).collect();
     write!(f, "boxes {} ", crate::ir::dim::show(&sides))?;
+    swizzled(f, swizzle)
+}
+
+fn swizzled(f: &mut fmt::Formatter<'_>, swizzle: u32) -> fmt::Result {
     match swizzle {
         0 => write!(f, "without swizzle"),
         bytes => write!(f, "swizzled by {bytes} bytes"),
@@ -127,6 +142,11 @@ impl fmt::Display for Path {
             Path::BulkStore { bytes, box_dims, swizzle } => {
                 write!(f, "bulk tensor copies of {bytes} bytes out of shared memory, ")?;
                 boxes(f, box_dims, *swizzle)
+            }
+            Path::Ring { ring, stages, bytes, swizzle } => {
+                let stages = count(*stages, "stage");
+                write!(f, "cp.async through ring {ring}: {stages} of {bytes} bytes, ")?;
+                swizzled(f, *swizzle)
             }
             Path::Plain { width, bytes, ahead } => {
                 let ahead = if *ahead { ", issued one iteration ahead" } else { "" };

@@ -26,6 +26,8 @@ pub enum Choice {
     NoChannel(Reason),
     /// What bulk tensor copies of a load fill with zeros becomes the padding by a mask.
     Masked,
+    /// A load is not done by asynchronous copies into a ring.
+    NoRing(Reason),
     /// A load is issued one iteration ahead, or why not.
     Ahead(Result<(), Reason>),
     /// The way that a product takes.
@@ -135,6 +137,9 @@ pub fn title(kernel: &Kernel, op: &Op) -> String {
         OpKind::Load(_) => format!("load {} {}", name(0), shape(kernel.ty(op.results[0]))),
         OpKind::Send(send) => {
             format!("load {} {} {}", name(0), crate::ir::dim::show(&send.layout.shape), send.elem)
+        }
+        OpKind::CopyAsync(copy) => {
+            format!("load {} {} {}", name(0), crate::ir::dim::show(&copy.layout.shape), copy.elem)
         }
         OpKind::Store(_) => format!("store {} {}", name(1), shape(kernel.ty(op.operands[0]))),
         OpKind::Mma(_) => {

@@ -16,7 +16,7 @@ pub enum Reason {
     HintForbids,
     /// So many warps compute, which is no number of whole warpgroups.
     NotWarpgroups(usize),
-    /// With channels the kernel would need so many bytes of shared memory.
+    /// With channels, or with rings, the kernel would need so many bytes of shared memory.
     NoRoom {
         /// Bytes that it needs.
         bytes: u32,
@@ -65,6 +65,12 @@ pub enum Reason {
     Accesses(usize),
     /// Iterations of a loop may store the same tile.
     SameTile,
+
+    // Asynchronous copies into a ring.
+    /// `stages` of the configuration is 1.
+    OneStage,
+    /// A product by FMAs reads neighbours that are no neighbours in memory.
+    FmaOrder,
 
     // Loads ahead of their iteration.
     /// The load is not in the body of a counted loop around a product.
@@ -131,7 +137,7 @@ impl fmt::Display for Reason {
             Reason::NoRoom { bytes, most } => {
                 write!(
                     f,
-                    "with channels the kernel needs {bytes} bytes of shared memory, and there are {most}"
+                    "with tiles copied to shared memory the kernel needs {bytes} bytes of shared memory, and there are {most}"
                 )
             }
             Reason::NoWideProduct => write!(f, "the kernel has no product that warpgroups do"),
@@ -169,6 +175,10 @@ impl fmt::Display for Reason {
             Reason::Undivided => write!(f, "no tile of the kernel comes through a channel"),
             Reason::Accesses(n) => write!(f, "the kernel accesses the tensor in {n} places"),
             Reason::SameTile => write!(f, "iterations of a loop may store the same tile"),
+            Reason::OneStage => write!(f, "`stages` of the configuration is 1"),
+            Reason::FmaOrder => {
+                write!(f, "a product by FMAs reads neighbours that are not side by side in the tensor")
+            }
             Reason::NoLoop => write!(f, "it is not in the body of a counted loop around a product"),
             Reason::Small(elements) => {
                 write!(f, "the tile has {}, fewer than 1024", count(*elements, "element"))

@@ -14,6 +14,7 @@ use crate::ops::receive::Receive;
 use crate::ops::release::Release;
 use crate::ops::send::Send;
 use crate::ops::send_tile::SendTile;
+use crate::passes::allocate_shared::ChannelPlan;
 use crate::ptx::{Addr, Cmp, Hopper, IntOp, Operand, Reg, RegClass, Space, Ty};
 
 /// How the host describes a tensor to bulk tensor copies, but for its address, extents and strides.
@@ -31,6 +32,8 @@ pub struct MapPlan {
     pub swizzle: u32,
 }
 
+/// Why a channel has mbarriers.
+const MBARRIERS: &str = "channels that bulk copies or roles fill have mbarriers";
 /// The largest side of a box.
 const SIDE: usize = 256;
 
@@ -103,11 +106,12 @@ impl LowerCx<'_> {
         let base = self.shared_base();
         let at = self.f.mad_lo_s32(stage, 8, base);
         let at = self.f.materialize(Ty::B32, at);
-        Addr::reg(at, i64::from(plan.barriers + if empty { 8 * plan.stages } else { 0 }))
+        let barriers = plan.barriers.expect(MBARRIERS);
+        Addr::reg(at, i64::from(barriers + if empty { 8 * plan.stages } else { 0 }))
     }
 
     /// The address of the stage that a cursor is at.
-    fn stage_address(&mut self, channel: usize, stage: Reg) -> Reg {
+    pub(super) fn stage_address(&mut self, channel: usize, stage: impl Into<Operand>) -> Reg {
         let plan = self.shared.channels[&channel];
         let base = self.shared_base();
         let first = self.hoist(|f| {
@@ -132,7 +136,7 @@ impl LowerCx<'_> {
     /// The "full" mbarrier of a channel that is filled once.
     fn only_mbarrier(&mut self, channel: usize) -> Addr {
         let (plan, base) = (self.shared.channels[&channel], self.shared_base());
-        Addr::reg(base, i64::from(plan.barriers))
+        Addr::reg(base, i64::from(plan.barriers.expect(MBARRIERS)))
     }
 
     /// The address of the stage that a cursor is at, or of the only one of a channel that is filled once.
@@ -343,7 +347,9 @@ impl LowerCx<'_> {
 
     /// Initialises the mbarriers of all channels, once for the block.
     pub(super) fn init_channels(&mut self) {
-        if self.shared.channels.is_empty() {
+        let channels: Vec<ChannelPlan> =
+            self.shared.channels.values().copied().filter(|plan| plan.barriers.is_some()).collect();
+        if channels.is_empty() {
             return;
         }
         let tid = self.tid();
@@ -351,9 +357,10 @@ impl LowerCx<'_> {
         let skip = self.f.label();
         let others = self.f.setp(Cmp::Ne, Ty::S32, tid, 0);
         self.f.bra_if(others, skip, false);
-        for plan in self.shared.channels.values() {
+        for plan in channels {
             for stage in 0..plan.stages {
-                let at = |index: u32| Addr::reg(base, i64::from(plan.barriers + 8 * index));
+                let barriers = plan.barriers.expect(MBARRIERS);
+                let at = |index: u32| Addr::reg(base, i64::from(barriers + 8 * index));
                 self.f.mbarrier_init(at(stage), i64::from(plan.senders));
                 if !plan.once() {
                     self.f.mbarrier_init(at(plan.stages + stage), i64::from(plan.receivers));

@@ -2,6 +2,7 @@
 
 use super::{LowerCx, class, move_ty};
 use crate::ir::{Elem, OpId, RegionId, ValueId};
+use crate::ops::OpKind;
 use crate::ptx::{Cmp, Label, Operand, Reg, RegClass, Ty};
 
 /// Where terminators go, innermost last.
@@ -208,9 +209,12 @@ impl LowerCx<'_> {
         self.bind_regs(&op.results, &regs);
     }
 
-    /// An arm of an `if`. Inside of a loop its invariants are worth more before the loop.
+    /// An arm of an `if`. Inside of a loop its invariants are worth more before the loop, and copies into a ring have the
+    /// invariants of those in the loop that follows.
     fn arm(&mut self, region: RegionId) {
-        match self.jumps.loops.is_empty() {
+        let ops = &self.kernel.regions[region].ops;
+        let copies = ops.iter().any(|&op| matches!(self.kernel.ops[op].kind, OpKind::CopyAsync(_)));
+        match self.jumps.loops.is_empty() && !copies {
             true => self.with_own_prologue(|cx| cx.region(region)),
             false => self.region(region),
         }

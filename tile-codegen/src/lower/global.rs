@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::{LowerCx, Slot};
 use crate::explain::Reason;
 use crate::ir::{Elem, Kernel, TensorFacts, TileType, ValueId};
-use crate::layout::{Layout, ThreadOffset, blocked};
+use crate::layout::{Layout, SharedLayout, ThreadOffset, blocked};
 use crate::ops::window::{Start, Steps};
-use crate::ptx::{Cmp, IntOp, Operand, PredOp, Reg, Ty};
+use crate::ptx::{Cmp, CpCache, Inst, IntOp, Operand, PredOp, Reg, Ty};
 
 /// Prologue values of global accesses.
 #[derive(Clone, Default)]
@@ -19,6 +19,9 @@ pub(super) struct Cache {
     /// Byte offset of a coordinate along an axis.
     step: BTreeMap<(Slot, u32), Operand>,
 }
+
+/// Bytes of an asynchronous copy.
+const PIECE: usize = 16;
 
 type ThreadKey = ([u32; 5], Vec<u32>);
 
@@ -69,6 +72,15 @@ pub fn coalesced(kernel: &Kernel, start: Start<'_>, tile: &TileType, num_warps: 
     blocked(&tile.shape, &order, vector, num_warps).expect("tile dimensions and warps are powers of two")
 }
 
+/// Which threads copy which pieces of 16 bytes of a tile: consecutive lanes consecutive pieces.
+pub(super) fn pieces(kernel: &Kernel, tensor: ValueId, place: &SharedLayout, num_warps: usize) -> Layout {
+    let unit =
+        kernel.facts(tensor).and_then(|facts| facts.unit_axis).expect("pieces lie along the unit axis");
+    let order = crate::passes::assign_roles::bulk_order(unit, place.shape.len());
+    blocked(&place.shape, &order, PIECE / place.elem_bytes, num_warps)
+        .expect("tile dimensions and warps are powers of two")
+}
+
 /// One access of a thread: consecutive elements along the unit axis.
 struct Access {
     /// Registers, in ascending address.
@@ -105,6 +117,17 @@ pub struct Window {
 impl LowerCx<'_> {
     /// Prepares the accesses of a window whose tile is in `layout`.
     pub fn window(&mut self, start: Start<'_>, layout: &Layout) -> Window {
+        let widest = max_vector(self.kernel, start).0;
+        self.window_of(start, layout, widest)
+    }
+
+    /// As [`LowerCx::window`], in pieces of 16 bytes, of which the tensor may end inside.
+    pub(super) fn piece_window(&mut self, start: Start<'_>, layout: &Layout) -> Window {
+        let (_, _, elem) = self.tensor(start.tensor);
+        self.window_of(start, layout, PIECE / elem.bytes())
+    }
+
+    fn window_of(&mut self, start: Start<'_>, layout: &Layout, widest: usize) -> Window {
         let (param, unit, elem) = self.tensor(start.tensor);
         let shape = layout.shape().to_vec();
         let starts = start.index.iter().zip(&shape);
@@ -113,7 +136,7 @@ impl LowerCx<'_> {
         let threads = thread_coords(layout);
         let (room, inside) = self.bounds((param, start.steps), &shape, &starts, &threads);
         let base = self.base(param, elem, &starts, &threads);
-        let accesses = accesses(layout, unit, max_vector(self.kernel, start).0);
+        let accesses = accesses(layout, unit, widest);
         Window { param, elem, unit, accesses, base, room, inside }
     }
 
@@ -355,6 +378,42 @@ impl LowerCx<'_> {
             }
             let part: Vec<Operand> = window.accesses[at].regs.iter().map(|&r| values[r]).collect();
             self.store_vector(window.elem, &part, crate::ptx::Space::Global, addr, pred);
+        }
+    }
+}
+
+impl LowerCx<'_> {
+    /// Starts to copy a window of pieces to these places in shared memory; `owner` elects the thread that copies each. What
+    /// lies outside of the tensor becomes zero.
+    pub(super) fn copy_window(&mut self, window: &Window, to: &[crate::ptx::Addr], owner: Option<Reg>) {
+        let facts = self.kernel.facts(self.kernel.params[window.param].value);
+        let unit = window.unit.expect("pieces lie along the unit axis");
+        let bytes = window.elem.bytes();
+        let whole = facts.is_some_and(|f| f.extent_align[unit] as usize * bytes >= PIECE);
+        let mut masks = Masks::default();
+        let mut sizes: BTreeMap<(Option<Reg>, u32), Operand> = BTreeMap::new();
+        for (at, &dst) in to.iter().enumerate() {
+            let (src, pred) = self.place(window, at, &mut masks);
+            let first = if whole { 0 } else { window.accesses[at].coords[unit] };
+            let size = match sizes.get(&(pred, first)) {
+                Some(&known) => known,
+                None => {
+                    let inside = match window.room[unit] {
+                        Room::From(room) if !whole => {
+                            let left = self.f.sub_s32(room, i64::from(first));
+                            let left = self.f.int(IntOp::Min, Ty::S32, left, (PIECE / bytes) as i64);
+                            self.f.mul_lo_s32(left, bytes as i64)
+                        }
+                        Room::From(_) | Room::One | Room::Between { .. } => Operand::Imm(PIECE as i64),
+                    };
+                    let size = pred.map_or(inside, |pred| self.f.selp(Ty::B32, inside, 0, pred));
+                    sizes.insert((pred, first), size);
+                    size
+                }
+            };
+            let copy =
+                Inst::CpAsync { cache: CpCache::Cg, bytes: PIECE as u32, dst, src, src_size: Some(size) };
+            self.f.emit_guarded(owner.map(|owner| (owner, false)), copy);
         }
     }
 }

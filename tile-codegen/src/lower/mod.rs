@@ -13,6 +13,7 @@ pub mod fma;
 pub mod global;
 pub mod indexed;
 pub mod math;
+mod rings;
 mod roles;
 pub mod shared;
 mod thread;
@@ -58,7 +59,7 @@ pub struct LowerCx<'k> {
     stores_matrices: bool,
     /// Tensor maps, in the order of the parameters.
     maps: Vec<channels::MapPlan>,
-    /// The stage of each received tile and view.
+    /// The stage of each received or copied tile, and of views.
     stages: BTreeMap<ValueId, Reg>,
     accumulators: Accumulators,
     /// Whether carried accumulators that start as zeros hold something yet.

@@ -32,8 +32,9 @@ pub struct Load {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Hints {
-    /// How many iterations' tiles may be on their way at once, 1 to 10: the stages of the load's channel in a loop; without
-    /// a channel, 1 keeps the load from being issued ahead. `None` leaves it to the compiler.
+    /// How many iterations' tiles may be on their way at once, 1 to 10: the stages of the load's channel or ring in a loop;
+    /// the rings of a loop have as many as the one with the fewest. 1 keeps the load from a ring, and from being issued
+    /// ahead. `None` leaves it to the compiler.
     pub latency: Option<usize>,
     /// `Some(false)`: no bulk tensor copies for this load.
     pub allow_tma: Option<bool>,

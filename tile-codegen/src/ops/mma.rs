@@ -267,7 +267,11 @@ impl Place for Mma {
                 // a: rows fastest; b: columns fastest; so that neighbours are read as vectors.
                 let (fast_a, fast_b) =
                     if a.rank() == 3 { (vec![1, 2, 0], vec![2, 1, 0]) } else { (vec![0, 1], vec![1, 0]) };
-                vec![Want::Shared(fast_a), Want::Shared(fast_b), Want::Regs(acc)]
+                let place = |operand: usize, order: Vec<usize>| {
+                    let copied = cx.copied_operand(operand).filter(|layout| layout.swizzle == 0);
+                    copied.map_or(Want::Shared(order), |layout| Want::Placed(layout.clone()))
+                };
+                vec![place(0, fast_a), place(1, fast_b), Want::Regs(acc)]
             }
         }
     }

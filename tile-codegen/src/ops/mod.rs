@@ -1,7 +1,7 @@
 //! The operations: one file each, holding the op's DSL signature, shape and type rule, CPU meaning, layout rule and
 //! PTX lowering. `ops!` below is the list; everything else is generated from it, so that an op cannot lack a hook.
 
-/// Operations that divide a kernel into roles. The CPU runs kernels before that, and refuses others.
+/// Operations that divide a kernel into roles, and asynchronous copies. The CPU runs kernels before that, and refuses others.
 macro_rules! refused_by_cpu {
     ($op:ty) => {
         #[cfg(feature = "cpu")]
@@ -11,7 +11,7 @@ macro_rules! refused_by_cpu {
                 _: $crate::ops::eval::EvalCx,
                 _: &mut $crate::ops::eval::Operands<'_>,
             ) -> Option<$crate::cpu::TileValue> {
-                unreachable!("the CPU refuses kernels with roles")
+                unreachable!("the CPU refuses kernels with roles or asynchronous copies")
             }
         }
     };
@@ -30,6 +30,10 @@ pub mod compare;
 pub mod constant;
 pub mod control;
 pub mod convert_layout;
+pub mod copied;
+pub mod copy_async;
+pub mod copy_commit;
+pub mod copy_wait;
 pub mod cumsum;
 #[cfg(feature = "cpu")]
 pub mod eval;
@@ -84,7 +88,7 @@ pub enum Effects {
     ReadsShared,
     /// It orders the threads of a block.
     Barrier,
-    /// It uses channels or waits for products: its place among others of this kind matters.
+    /// It uses channels or rings, or waits for products or copies: its place among others of this kind matters.
     Channel,
     /// It transfers control or holds regions.
     Control,
@@ -122,6 +126,8 @@ macro_rules! for_each_op {
             ToShared to_shared::ToShared, FromShared from_shared::FromShared, Barrier barrier::Barrier,
             ViewShared view_shared::ViewShared, Roles roles::Roles, Send send::Send, SendTile send_tile::SendTile,
             Receive receive::Receive, Release release::Release, MmaWait mma_wait::MmaWait,
+            CopyAsync copy_async::CopyAsync, CopyCommit copy_commit::CopyCommit, CopyWait copy_wait::CopyWait,
+            Copied copied::Copied,
         }
     };
 }
@@ -164,6 +170,7 @@ impl OpKind {
                 | OpKind::Scatter(_)
                 | OpKind::Atomic(_)
                 | OpKind::Send(_)
+                | OpKind::CopyAsync(_)
         )
     }
 

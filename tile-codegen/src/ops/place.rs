@@ -1,6 +1,6 @@
 //! Placement: the layout rules of operations, as `assign_layouts` asks for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::OpKind;
 use crate::ir::{Kernel, Op, OpId, TileType, Type, ValueId};
@@ -49,6 +49,8 @@ pub struct PlaceCx<'a> {
     pub target: &'a Target,
     /// Values that are in shared memory when they come to be.
     pub shared: &'a BTreeMap<ValueId, SharedLayout>,
+    /// Those of them that asynchronous copies of all threads bring.
+    pub copied: &'a BTreeSet<ValueId>,
 }
 
 impl PlaceCx<'_> {
@@ -56,9 +58,15 @@ impl PlaceCx<'_> {
     pub fn tile(&self, operand: usize) -> Option<&TileType> {
         self.kernel.ty(self.op.operands[operand]).as_tile()
     }
-    /// The place of an operand that is in shared memory already.
+    /// The place of an operand that a channel has put in shared memory.
     pub fn shared_operand(&self, operand: usize) -> Option<&SharedLayout> {
-        self.shared.get(&self.op.operands[operand])
+        let value = self.op.operands[operand];
+        self.shared.get(&value).filter(|_| !self.copied.contains(&value))
+    }
+    /// The place of an operand that asynchronous copies have put in shared memory.
+    pub fn copied_operand(&self, operand: usize) -> Option<&SharedLayout> {
+        let value = self.op.operands[operand];
+        self.shared.get(&value).filter(|_| self.copied.contains(&value))
     }
     /// The tile type of the result.
     pub fn result(&self) -> &TileType {

@@ -123,3 +123,14 @@ pub(crate) fn tile_index(
     }
     Ok(())
 }
+
+/// The stage of a ring of so many: a scalar.
+pub(crate) fn stage(op: &str, ty: &Type, stages: usize) -> Result<(), OpError> {
+    if stages == 0 {
+        return Err(OpError::new(Code::Structure, format!("`{op}`: a ring has at least one stage")));
+    }
+    match ty.as_tile() {
+        Some(scalar) if scalar.rank() == 0 && scalar.elem == Elem::I32 => Ok(()),
+        Some(_) | None => Err(OpError::new(Code::Structure, format!("the stage of `{op}` is an i32 scalar"))),
+    }
+}

@@ -1,9 +1,10 @@
 //! `allocate_shared`: gives every shared tile and every operation's scratch an offset, reusing memory that is dead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::{Kernel, OpId, RegionId, Type, ValueId};
+use crate::layout::SharedLayout;
 use crate::ops::OpKind;
 use crate::ops::lower::Lower;
 use crate::target::Target;
@@ -13,11 +14,11 @@ use crate::target::Target;
 pub struct SharedPlan {
     /// Byte offset of each shared tile; of the first stage, for what a channel carries.
     pub tiles: BTreeMap<ValueId, u32>,
-    /// The shared tiles that channels carry, and their views.
-    pub carried: BTreeSet<ValueId>,
+    /// The shared tiles that channels carry or that copies bring into rings, and their views, with the number of the channel.
+    pub carried: BTreeMap<ValueId, usize>,
     /// Byte offset of each operation's scratch.
     pub scratch: BTreeMap<OpId, u32>,
-    /// The channels, by number.
+    /// The channels and rings, by number.
     pub channels: BTreeMap<usize, ChannelPlan>,
     /// Every buffer: its offset, its bytes and what it is for.
     pub buffers: Vec<(u32, u32, String)>,
@@ -25,7 +26,7 @@ pub struct SharedPlan {
     pub bytes: u32,
 }
 
-/// Where a channel lies.
+/// Where a channel lies, or a ring of stages that asynchronous copies fill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChannelPlan {
     /// Byte offset of the first stage.
@@ -34,8 +35,9 @@ pub struct ChannelPlan {
     pub stage: u32,
     /// Stages.
     pub stages: u32,
-    /// Byte offset of the "full" mbarriers, one for each stage, which the "empty" ones follow.
-    pub barriers: u32,
+    /// Byte offset of the "full" mbarriers, one for each stage, which the "empty" ones follow; none for rings, whose copies
+    /// each thread waits for by itself.
+    pub barriers: Option<u32>,
     /// Arrivals that make a stage full: one of each warp that stores to it, or of the thread that starts copies.
     pub senders: u32,
     /// Arrivals that make it empty: one of each warp that receives from it. 0 where there are no roles: what is sent before
@@ -65,8 +67,14 @@ impl SharedPlan {
     pub fn range(&self, kernel: &Kernel, value: ValueId) -> Option<(u32, u32)> {
         let Type::Shared(t) = kernel.ty(value) else { return None };
         let first = *self.tiles.get(&value)?;
-        let channel = self.channels.values().find(|c| c.tiles == first && self.carried.contains(&value));
+        let channel = self.carried.get(&value).map(|channel| &self.channels[channel]);
         Some((first, first + channel.map_or(t.layout.bytes, ChannelPlan::bytes)))
+    }
+
+    /// The ring that a shared tile is a stage of.
+    pub fn ring(&self, value: ValueId) -> Option<usize> {
+        let channel = self.carried.get(&value).copied()?;
+        self.channels[&channel].barriers.is_none().then_some(channel)
     }
 }
 
@@ -118,7 +126,8 @@ pub(crate) fn plan_shared(kernel: &Kernel) -> SharedPlan {
         at: BTreeMap::new(),
         channels: BTreeMap::new(),
         senders: BTreeMap::new(),
-        carried: BTreeSet::new(),
+        carried: BTreeMap::new(),
+        rings: BTreeMap::new(),
     };
     live.region(kernel.body, &mut Vec::new());
     let mut plan = SharedPlan::default();
@@ -155,9 +164,10 @@ pub(crate) fn plan_shared(kernel: &Kernel) -> SharedPlan {
             plan.tiles.insert(value, plan.tiles[&tile]);
         }
     }
-    for channel in plan.channels.values_mut() {
-        channel.barriers = plan.bytes.next_multiple_of(8);
-        plan.bytes = channel.barriers + channel.barrier_bytes();
+    for channel in plan.channels.values_mut().filter(|channel| channel.barriers.is_some()) {
+        let at = plan.bytes.next_multiple_of(8);
+        channel.barriers = Some(at);
+        plan.bytes = at + channel.barrier_bytes();
     }
     let listed = placed.iter().map(|(offset, b)| (*offset, b.bytes, purpose(kernel, b.owner, &plan)));
     plan.buffers = listed.collect();
@@ -174,10 +184,14 @@ fn purpose(kernel: &Kernel, owner: Owner, plan: &SharedPlan) -> String {
             Type::Tile(_) | Type::Tensor(_) | Type::Error => "a tile".to_string(),
         },
         Owner::Scratch(_) => "scratch of a reduction or scan".to_string(),
-        Owner::Channel(channel) => match plan.channels[&channel].stages {
-            1 => format!("the stage of channel {channel}"),
-            stages => format!("the {stages} stages of channel {channel}"),
-        },
+        Owner::Channel(channel) => {
+            let plan = plan.channels[&channel];
+            let name = if plan.barriers.is_some() { "channel" } else { "ring" };
+            match plan.stages {
+                1 => format!("the stage of {name} {channel}"),
+                stages => format!("the {stages} stages of {name} {channel}"),
+            }
+        }
     }
 }
 
@@ -222,7 +236,9 @@ struct Liveness<'k> {
     channels: BTreeMap<usize, (usize, ChannelPlan)>,
     /// Warps that store to each channel.
     senders: BTreeMap<usize, u32>,
-    carried: BTreeSet<ValueId>,
+    carried: BTreeMap<ValueId, usize>,
+    /// For each ring: its buffer and how many loops are around its first copy.
+    rings: BTreeMap<usize, (usize, usize)>,
 }
 
 impl Liveness<'_> {
@@ -233,24 +249,28 @@ impl Liveness<'_> {
             let op = &self.kernel.ops[id];
             for operand in &op.operands {
                 if let Some(&(buffer, depth)) = self.at.get(operand) {
-                    self.buffers[buffer].last = self.position;
-                    for around in loops.iter_mut().skip(depth) {
-                        around.push(buffer);
-                    }
+                    self.touch(buffer, depth, loops);
                 }
+            }
+            if let OpKind::CopyAsync(copy) = &op.kind {
+                self.ring(copy.channel, copy.stages, &copy.layout, loops);
             }
             for &result in &op.results {
                 if let OpKind::ViewShared(_) = op.kind {
                     self.at.insert(result, self.at[&op.operands[0]]);
-                    if self.carried.contains(&op.operands[0]) {
-                        self.carried.insert(result);
+                    if let Some(&channel) = self.carried.get(&op.operands[0]) {
+                        self.carried.insert(result, channel);
                     }
                 } else if let OpKind::Receive(receive) = &op.kind {
                     let layout = &receive.layout;
                     let buffer = self.receive(receive.channel, receive.stages, layout.bytes, layout.align());
                     self.buffers[buffer].last = self.position;
                     self.at.insert(result, (buffer, 0));
-                    self.carried.insert(result);
+                    self.carried.insert(result, receive.channel);
+                } else if let OpKind::Copied(copied) = &op.kind {
+                    let ring = self.ring(copied.channel, copied.stages, &copied.layout, loops);
+                    self.at.insert(result, ring);
+                    self.carried.insert(result, copied.channel);
                 } else if let Type::Shared(t) = self.kernel.ty(result) {
                     self.at.insert(result, (self.buffers.len(), loops.len()));
                     self.add(Owner::Tile(result), t.layout.bytes, t.layout.align());
@@ -282,6 +302,36 @@ impl Liveness<'_> {
         }
     }
 
+    /// The buffer is in use here, and to the end of the loops around that it was not made in.
+    fn touch(&mut self, buffer: usize, depth: usize, loops: &mut [Vec<usize>]) {
+        self.buffers[buffer].last = self.position;
+        for around in loops.iter_mut().skip(depth) {
+            around.push(buffer);
+        }
+    }
+
+    /// The buffer of a ring, which is in use here, and how many loops are around its first copy.
+    fn ring(
+        &mut self,
+        channel: usize,
+        stages: usize,
+        layout: &SharedLayout,
+        loops: &mut [Vec<usize>],
+    ) -> (usize, usize) {
+        if let Some(&(buffer, depth)) = self.rings.get(&channel) {
+            self.touch(buffer, depth, loops);
+            return (buffer, depth);
+        }
+        let stage = layout.bytes.next_multiple_of(layout.align());
+        let stages = stages as u32;
+        let plan = ChannelPlan { tiles: 0, stage, stages, barriers: None, senders: 0, receivers: 0 };
+        let (buffer, depth) = (self.buffers.len(), loops.len());
+        self.add(Owner::Channel(channel), stage.saturating_mul(stages), layout.align());
+        self.channels.insert(channel, (buffer, plan));
+        self.rings.insert(channel, (buffer, depth));
+        (buffer, depth)
+    }
+
     fn add(&mut self, owner: Owner, bytes: u32, align: u32) {
         let first = self.position;
         self.buffers.push(Buffer { owner, bytes, align, first, last: first, role: Some(self.role) });
@@ -298,7 +348,8 @@ impl Liveness<'_> {
         }
         let stage = bytes.next_multiple_of(align);
         let stages = stages as u32;
-        let plan = ChannelPlan { tiles: 0, stage, stages, barriers: 0, senders: 1, receivers: self.warps };
+        let (barriers, receivers) = (Some(0), self.warps);
+        let plan = ChannelPlan { tiles: 0, stage, stages, barriers, senders: 1, receivers };
         let buffer = self.buffers.len();
         let (owner, bytes) = (Owner::Channel(channel), stage * stages);
         let role = Some(self.role);

@@ -14,6 +14,7 @@ mod prune;
 mod split;
 mod stage_layout;
 
+pub(crate) use mask::is_zero;
 pub use partition::{Partition, Role, split};
 
 use partition::send_first;
@@ -221,13 +222,22 @@ fn collect(
 /// # Errors
 /// Why they cannot: as [`bulk_place`], or the tensor is written, the tile is small, ...
 pub fn bulk_plan(kernel: &Kernel, id: OpId) -> Result<SharedLayout, Reason> {
+    let OpKind::Load(load) = &kernel.ops[id].kind else { return Err(Reason::Computed) };
+    match load.hints.allow_tma {
+        Some(false) => Err(Reason::HintForbids),
+        Some(true) | None => copy_plan(kernel, id),
+    }
+}
+
+/// The place in shared memory of a tile that copies past the registers can load, whether bulk tensor copies or `cp.async`.
+///
+/// # Errors
+/// As [`bulk_plan`].
+pub fn copy_plan(kernel: &Kernel, id: OpId) -> Result<SharedLayout, Reason> {
     let op = &kernel.ops[id];
     let OpKind::Load(load) = &op.kind else { return Err(Reason::Computed) };
     let mutable = kernel.ty(op.operands[0]).as_tensor().is_some_and(|t| t.mutable);
     let numel: usize = load.shape.iter().product();
-    if load.hints.allow_tma == Some(false) {
-        return Err(Reason::HintForbids);
-    }
     if mutable {
         return Err(Reason::Written);
     }

@@ -4,6 +4,10 @@
 //! A forward analysis of the accesses that are pending since the last barrier. Branches are taken by whole blocks, so
 //! that a barrier inside one is met by all threads. Operations with scratch end in reads of it, after a barrier of
 //! their own.
+//!
+//! Stages of a ring: a copy is in flight until the thread has waited for its group; what was waited for is a write like
+//! others, which the next `copied` of the ring meets, though that reads nothing itself. Copies go to a stage that the
+//! iterations before have read, so that they meet those reads, and never what is read at the same time.
 
 use std::collections::BTreeSet;
 
@@ -31,19 +35,40 @@ struct Access {
     /// For tensors the operation, if it never clashes with itself in another iteration: its tiles are the same or disjoint,
     /// and each thread keeps its place in them; or it is atomic, and its order does not show.
     tensor: Option<OpId>,
-    /// By a product of a warpgroup that may still run: barriers do not end it, only the wait and then a barrier.
-    running: bool,
+    /// By what may still run: barriers do not end it, only the wait and then a barrier.
+    running: Option<Runner>,
+    /// The ring whose stages these are.
+    ring: Option<usize>,
+}
+
+/// What runs on while the program does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Runner {
+    /// A product of a warpgroup.
+    Product,
+    /// An asynchronous copy into a ring.
+    Copy,
 }
 
 impl Access {
     fn shared((first, end): (u32, u32), write: bool) -> Access {
-        Access { first, end, write, tensor: None, running: false }
+        Access { first, end, write, tensor: None, running: None, ring: None }
     }
 
-    fn clashes(&self, other: &Access) -> bool {
-        let apart = self.end <= other.first || other.end <= self.first;
-        let same = self.tensor.is_some() && self.tensor == other.tensor;
-        !apart && !same && (self.write || other.write)
+    /// Whether this, which is pending, and the next access need a barrier in between.
+    fn clashes(&self, next: &Access) -> bool {
+        let apart = self.end <= next.first || next.end <= self.first;
+        let same = self.tensor.is_some() && self.tensor == next.tensor;
+        if apart || same {
+            return false;
+        }
+        match (self.ring, next.ring) {
+            (Some(ring), Some(other)) if ring == other => match next.write {
+                true => !self.write,
+                false => self.write && self.running.is_none(),
+            },
+            _ => self.write || next.write,
+        }
     }
 }
 
@@ -200,19 +225,21 @@ impl Analysis<'_> {
 
     fn plain(&mut self, id: OpId, mut pending: Pending) -> Pending {
         let op = &self.kernel.ops[id];
-        if let OpKind::MmaWait(wait) = &op.kind {
-            return waited(pending, wait.pending);
+        match &op.kind {
+            OpKind::MmaWait(wait) => return waited(pending, Runner::Product, wait.pending),
+            OpKind::CopyWait(wait) => return waited(pending, Runner::Copy, wait.pending),
+            _ => {}
         }
         let scratch = self.plan.scratch.get(&id).map(|&at| (at, at + op.kind.scratch(self.kernel, op)));
         let accesses = self.accesses(id, scratch);
         if accesses.iter().any(|x| pending.iter().any(|p| p.clashes(x))) {
             self.before.insert(id);
-            pending.retain(|p| p.running);
+            pending.retain(|p| p.running.is_some());
         }
         if let Some(range) = scratch {
-            pending.retain(|p| p.running);
+            pending.retain(|p| p.running.is_some());
             pending.insert(Access::shared(range, false));
-        } else {
+        } else if !matches!(op.kind, OpKind::Copied(_)) {
             pending.extend(accesses);
         }
         pending
@@ -220,10 +247,19 @@ impl Analysis<'_> {
 
     fn accesses(&self, id: OpId, scratch: Option<(u32, u32)>) -> Vec<Access> {
         let op = &self.kernel.ops[id];
-        let running = is_wide(self.kernel, id);
-        let reads = op.operands.iter().filter_map(|&v| self.range(v));
-        let mut accesses: Vec<Access> =
-            reads.map(|range| Access { running, ..Access::shared(range, false) }).collect();
+        let running = is_wide(self.kernel, id).then_some(Runner::Product);
+        let stages = matches!(op.kind, OpKind::Copied(_)).then_some(&op.results);
+        let reads = op.operands.iter().chain(stages.into_iter().flatten());
+        let read = |&v: &ValueId| {
+            let access = Access::shared(self.plan.range(self.kernel, v)?, false);
+            Some(Access { running, ring: self.plan.ring(v), ..access })
+        };
+        let mut accesses: Vec<Access> = reads.filter_map(read).collect();
+        if let OpKind::CopyAsync(copy) = &op.kind {
+            let plan = self.plan.channels[&copy.channel];
+            let access = Access::shared((plan.tiles, plan.tiles + plan.bytes()), true);
+            accesses.push(Access { running: Some(Runner::Copy), ring: Some(copy.channel), ..access });
+        }
         if op.kind.effects() == Effects::WritesShared {
             let written = op.results.iter().filter_map(|&v| self.range(v));
             accesses.extend(written.map(|range| Access::shared(range, true)));
@@ -234,10 +270,11 @@ impl Analysis<'_> {
     }
 }
 
-/// After a wait what products read has been read by this thread's warpgroup, and waits for a barrier like other accesses;
-/// if some may run on, it is not known which.
-fn waited(pending: Pending, running: usize) -> Pending {
-    let mut after: Pending = pending.iter().map(|p| Access { running: false, ..*p }).collect();
+/// After a wait what products read has been read by this thread's warpgroup, or what copies write has landed, and waits for
+/// a barrier like other accesses; if some may run on, it is not known which.
+fn waited(pending: Pending, runner: Runner, running: usize) -> Pending {
+    let done = |p: &Access| Access { running: p.running.filter(|&r| r != runner), ..*p };
+    let mut after: Pending = pending.iter().map(done).collect();
     if running > 0 {
         after.extend(pending);
     }

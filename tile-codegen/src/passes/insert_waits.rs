@@ -238,6 +238,10 @@ impl Analysis<'_> {
         if op.kind.effects() == Effects::WritesShared {
             written.extend(op.results.iter().filter_map(|&v| self.plan.range(self.kernel, v)));
         }
+        if let OpKind::CopyAsync(copy) = &op.kind {
+            let ring = self.plan.channels[&copy.channel];
+            written.push((ring.tiles, ring.tiles + ring.bytes()));
+        }
         if let Some(&at) = self.plan.scratch.get(&id) {
             written.push((at, at + op.kind.scratch(self.kernel, op)));
         }

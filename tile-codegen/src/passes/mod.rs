@@ -62,7 +62,7 @@ passes! {
     canonicalize: "constants folded, equal operations merged, unused ones removed, decided branches taken; idempotent";
     choose_warps: "the kernel has its number of warps, from the configuration or from its tiles";
     assign_roles: "where warpgroups multiply out of shared memory, tiles come through channels, filled by a role of its own or at the start";
-    prefetch_loads: "in loops around a product, large loads are issued one iteration ahead";
+    pipeline_loads: "in loops around a product, tiles of later iterations are on their way, in shared stages or in registers";
     assign_layouts: "every tile has one layout; differences are explicit exchanges; the stage is LaidOut";
     insert_waits: "a wait stands before what needs a product of a warpgroup to be complete; stages are released";
     insert_barriers: "a barrier stands between any two accesses of the same shared bytes of which one is a write";

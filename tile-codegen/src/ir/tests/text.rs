@@ -60,9 +60,13 @@ extent_align = [1], small = false }, %n: i32 #0) { warps = 2, stage = laid_out }
   %34 = gather %y, %5 { pad = 0.0 } : f32
   scatter %34, %y, %5
   %35 = atomic_add %34, %y, %5 { order = acq_rel, scope = device } : f32
+  copy_async %x, %5, %5, %5 { channel = 2, elem = bf16, layout = #s0, stages = 3 }
+  copy_commit
+  copy_wait { pending = 1 }
+  %36 = copied %5 { channel = 2, elem = bf16, layout = #s0, stages = 3, placed = true } : shared<bf16, #s0>
   roles { warps = [4, 1], registers = [0, 0], single = [0, 1] } {
-    %36 = receive { channel = 0, elem = bf16, layout = #s0, stages = 2, placed = true } : shared<bf16, #s0>
-    %37 = view_shared %36 { layout = #s0 } : shared<bf16, #s0>
+    %37 = receive { channel = 0, elem = bf16, layout = #s0, stages = 2, placed = true } : shared<bf16, #s0>
+    %38 = view_shared %37 { layout = #s0 } : shared<bf16, #s0>
     mma_wait { pending = 1 }
     release { channel = 0, stages = 2, lagging = true }
     yield

@@ -43,8 +43,10 @@ struct Plan<'k> {
     num_warps: Cell<usize>,
     /// The GPU architecture.
     target: &'k Target,
-    /// Values that are in shared memory when they come to be: what channels carry, and views of it.
+    /// Values that are in shared memory when they come to be: what channels carry or copies bring, and views of it.
     shared: BTreeMap<ValueId, SharedLayout>,
+    /// Those of them that copies bring.
+    copied: BTreeSet<ValueId>,
     chained: Vec<OpId>,
     /// Results of operations that are needed for what they do besides.
     acts: BTreeSet<ValueId>,
@@ -70,6 +72,7 @@ fn assign_layouts(kernel: &Kernel, num_warps: usize, target: &Target) -> Result<
         num_warps: Cell::new(num_warps),
         target,
         shared: received(kernel),
+        copied: copied(kernel),
         chained: chained_products(kernel),
         acts: acts(kernel),
         natural: BTreeMap::new(),
@@ -92,6 +95,7 @@ impl<'k> Plan<'k> {
             chained: &self.chained,
             target: self.target,
             shared: &self.shared,
+            copied: &self.copied,
         }
     }
 
@@ -124,12 +128,13 @@ fn acts(kernel: &Kernel) -> BTreeSet<ValueId> {
     acts
 }
 
-/// What channels carry, and its reshaped and permuted views, with their places in shared memory.
+/// What channels carry and copies bring, and reshaped and permuted views of it, with their places in shared memory.
 fn received(kernel: &Kernel) -> BTreeMap<ValueId, SharedLayout> {
     let mut shared: BTreeMap<ValueId, SharedLayout> = BTreeMap::new();
     kernel.walk(|_, op| {
         let layout = match &op.kind {
             OpKind::Receive(receive) => Some(receive.layout.clone()),
+            OpKind::Copied(copied) => Some(copied.layout.clone()),
             OpKind::Reshape(reshape) => {
                 shared.get(&op.operands[0]).and_then(|l| l.reshape(&reshape.shape).ok())
             }
@@ -145,6 +150,18 @@ fn received(kernel: &Kernel) -> BTreeMap<ValueId, SharedLayout> {
         }
     });
     shared
+}
+
+/// What asynchronous copies bring, and reshaped and permuted views of it.
+fn copied(kernel: &Kernel) -> BTreeSet<ValueId> {
+    let mut copied = BTreeSet::new();
+    kernel.walk(|_, op| {
+        let view = matches!(op.kind, OpKind::Reshape(_) | OpKind::Permute(_));
+        if matches!(op.kind, OpKind::Copied(_)) || (view && copied.contains(&op.operands[0])) {
+            copied.extend(&op.results);
+        }
+    });
+    copied
 }
 
 /// Products whose result, computed on elementwise, is an operand of another product, those other products, and every
@@ -213,7 +230,11 @@ fn chained_products(kernel: &Kernel) -> Vec<OpId> {
         | OpKind::SendTile(_)
         | OpKind::Receive(_)
         | OpKind::Release(_)
-        | OpKind::MmaWait(_) => {}
+        | OpKind::MmaWait(_)
+        | OpKind::CopyAsync(_)
+        | OpKind::CopyCommit(_)
+        | OpKind::CopyWait(_)
+        | OpKind::Copied(_) => {}
     });
     let rows = |kernel: &Kernel, id: OpId| {
         let shape = &kernel.tile(kernel.ops[id].results[0]).shape;

@@ -8,7 +8,7 @@ use crate::explain::{Choice, Note};
 use crate::ir::{Builder, Kernel, LocId, OpId, RegionId, Stage, Type, ValueId};
 use crate::layout::{Conversion, Layout, SharedLayout, conversion, scratch};
 use crate::ops::{
-    OpKind, convert_layout::ConvertLayout, from_shared::FromShared, mma::Mma, receive::Receive,
+    OpKind, convert_layout::ConvertLayout, copied::Copied, from_shared::FromShared, mma::Mma, receive::Receive,
     to_shared::ToShared, view_shared::ViewShared,
 };
 
@@ -225,7 +225,7 @@ impl Rebuild<'_, '_> {
         match &op.kind {
             OpKind::For(_) | OpKind::Loop(_) | OpKind::If(_) | OpKind::Scope(_) => self.control(id),
             OpKind::Roles(roles) => self.roles(id, &roles.warps),
-            OpKind::Receive(_) | OpKind::Reshape(_) | OpKind::Permute(_)
+            OpKind::Receive(_) | OpKind::Copied(_) | OpKind::Reshape(_) | OpKind::Permute(_)
                 if self.plan.shared.contains_key(&op.results[0]) =>
             {
                 self.view(id)
@@ -295,13 +295,17 @@ impl Rebuild<'_, '_> {
         }
     }
 
-    /// What a channel carries, or a view of it: in shared memory, to be read where it is used.
+    /// What a channel carries or copies bring, or a view of it: in shared memory, to be read where it is used.
     fn view(&mut self, id: OpId) -> Result<(), Fault> {
         let op = self.plan.kernel.ops[id].clone();
         let layout = self.plan.shared[&op.results[0]].clone();
         let new = match &op.kind {
             OpKind::Receive(receive) => {
                 self.emit(Receive { placed: true, ..receive.clone() }.into(), Vec::new(), op.loc)?
+            }
+            OpKind::Copied(copied) => {
+                let stage = self.form(op.operands[0], None)?;
+                self.emit(Copied { placed: true, ..copied.clone() }.into(), vec![stage], op.loc)?
             }
             _ => {
                 let there = self.plan.shared[&op.operands[0]].clone();

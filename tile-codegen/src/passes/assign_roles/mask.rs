@@ -16,7 +16,7 @@ use crate::ops::where_::Where;
 use crate::ops::{Literal, OpKind, TileOp};
 
 /// Whether a load's padding is what bulk tensor copies fill in.
-pub(super) fn is_zero(pad: Literal) -> bool {
+pub(crate) fn is_zero(pad: Literal) -> bool {
     match pad {
         // -0.0 is not.
         Literal::Float(bits) => bits == 0,
