@@ -19,7 +19,7 @@ pub struct BenchOption {
     /// Blocks that share a multiprocessor for --bench and --ptx
     #[arg(long)]
     pub occupancy: Option<u32>,
-    /// Stages of each channel for --bench and --ptx
+    /// Stages of each channel or ring for --bench and --ptx; 1: no rings
     #[arg(long)]
     pub stages: Option<usize>,
 }
