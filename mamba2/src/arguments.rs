@@ -167,9 +167,12 @@ pub struct Options {
 }
 
 impl Options {
-    /// The target of the code that `device` will run, if it runs any.
+    /// The target of the code that `device` will run, or that is generated for a meta device, if any is.
     pub(crate) fn target_on(&self, device: &Device) -> Option<Target> {
-        target_of(device).map(|own| self.target.unwrap_or(own))
+        match device.is_meta() {
+            true => self.target,
+            false => target_of(device).map(|own| self.target.unwrap_or(own)),
+        }
     }
 }
 

@@ -52,7 +52,8 @@ impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatE
         workspace: &mut Workspace<T>,
     ) -> Result<Self> {
         let d = d_matrix(inputs.d)?;
-        let plan = if inputs.sequences.is_some() { plan.masked() } else { plan };
+        let plan =
+            if inputs.sequences.is_some() { plan.masked(options.target_on(inputs.x.device())) } else { plan };
         let between = workspace.views(shape, &plan, options.state_type)?;
         Ok(Self { inputs: *inputs, shape, plan, d, between, outputs, target: options.target })
     }

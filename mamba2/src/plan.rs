@@ -45,6 +45,9 @@ pub fn default_chunk(shape: Shape) -> usize {
 /// Blocks of `fwd_pass_state` from which on larger tiles are faster, on the 132 multiprocessors of an H200.
 const BUSY: usize = 80;
 
+/// Warps of blocks with masks, where warpgroups do not multiply.
+const MASKED_WARPS: usize = 8;
+
 /// Tiles of an axis: the next power of two, within what tensor cores take and what fits on chip.
 pub(crate) fn tile(size: usize, most: usize) -> usize {
     size.next_power_of_two().clamp(16, most)
@@ -89,12 +92,22 @@ impl Plan {
         Ok(if warpgroups { plan.for_warpgroups(shape) } else { plan })
     }
 
-    /// For packed sequences, whose masks take registers, and whose sums of decays are taken one head at a time.
-    pub(crate) fn masked(self) -> Plan {
+    /// For packed sequences, whose sums of decays are taken one head at a time, and whose masks take registers: smaller tiles, or more
+    /// threads where their accumulators are in the way of everything else.
+    pub(crate) fn masked(self, target: Option<Target>) -> Plan {
+        let warpgroups = target.is_some_and(|target| target.warpgroups);
+        // Masks of all parts of a long chunk are there together.
+        let long = self.chunk > 128;
+        let warps = |warps: usize| if warps == 0 && !warpgroups { MASKED_WARPS } else { warps };
         Plan {
             block_heads: 1,
-            state_tokens: self.state_tokens.min(64),
+            // Two products a chunk, or one.
+            state_tokens: if long { self.chunk / 2 } else { self.state_tokens.min(64) },
             state_state: self.state_state.min(64),
+            state_head_dim: if long { self.state_head_dim.min(32) } else { self.state_head_dim },
+            state_warps: warps(self.state_warps),
+            out_occupancy: if long { 1 } else { self.out_occupancy },
+            out_warps: warps(self.out_warps),
             ..self
         }
     }

@@ -231,7 +231,7 @@ impl<'a> Variant<'a> {
             return work(step_launch(&inputs, d.as_ref(), &mut states, &options, &mut y).0);
         }
         let state_type = if self.has(With::F32States) { StateType::F32 } else { StateType::AsX };
-        let options = Options { chunk: self.chunk, state_type, ..Options::default() };
+        let options = Options { chunk: self.chunk, state_type, target: Some(*target), ..Options::default() };
         let mut pass = whole(&inputs, &options, Some(*target))?;
         let (launch, _) = pass.launch(self.kernel)?;
         work(launch)

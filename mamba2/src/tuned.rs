@@ -153,7 +153,12 @@ impl Kind {
             initial_states: initial.as_ref(),
             sequences: sequences.as_ref(),
         };
-        let options = Options { chunk: self.chunk, state_type: self.state_type, ..Options::default() };
+        let options = Options {
+            chunk: self.chunk,
+            state_type: self.state_type,
+            target: self.target,
+            ..Options::default()
+        };
         let plan = Plan::new::<T>(shape, self.chunk, self.target)?;
         let outputs = Outputs::uninit(&inputs, shape)?;
         let mut workspace = Workspace::new(&Device::meta());

@@ -20,13 +20,7 @@ struct Job {
     name: String,
     ptx: PathBuf,
     arch: &'static str,
-    /// Bytes of registers that may be spilled.
-    spills: u32,
 }
-
-/// Bytes that kernels with optional inputs may spill, stores and loads together: a few registers, outside of loops. Blocks without are as large as registers
-/// allow, and those with are the same.
-const OPTIONAL_SPILLS: u32 = 32;
 
 /// What came of a job: what its kernels use, or what is wrong.
 type Outcome = Result<Vec<Usage>, String>;
@@ -69,7 +63,7 @@ fn jobs() -> Result<Vec<Job>> {
         let file = scratch.join(name.replace('/', "+")).with_added_extension("ptx");
         fs::write(&file, ptx)?;
         for arch in arches(target) {
-            jobs.push(Job { name: name.clone(), ptx: file.clone(), arch, spills: 0 });
+            jobs.push(Job { name: name.clone(), ptx: file.clone(), arch });
         }
     }
     Ok(jobs)
@@ -78,10 +72,7 @@ fn jobs() -> Result<Vec<Job>> {
 /// The kernels of the forward pass in every default configuration, for the GPU that they are compiled for.
 fn default_jobs() -> Result<Vec<Job>> {
     let texts = super::defaults::texts()?;
-    let job = |text: Text| {
-        let spills = if text.optional { OPTIONAL_SPILLS } else { 0 };
-        Job { name: text.name, ptx: text.ptx, arch: text.target, spills }
-    };
+    let job = |text: Text| Job { name: text.name, ptx: text.ptx, arch: text.target };
     Ok(texts.into_iter().map(job).collect())
 }
 
@@ -125,11 +116,9 @@ fn assemble_all(jobs: &[Job]) -> Vec<Outcome> {
 }
 
 fn assemble(job: &Job) -> Outcome {
-    let Job { ptx, arch, spills, .. } = job;
-    let warn = if *spills == 0 { &["--warn-on-spills"][..] } else { &[] };
+    let Job { ptx, arch, .. } = job;
     let output = command(folder().join("ptxas"))
-        .args(["-v", "--warning-as-error", "--output-file", "/dev/null"])
-        .args(warn)
+        .args(["-v", "--warn-on-spills", "--warning-as-error", "--output-file", "/dev/null"])
         .arg(format!("--gpu-name={arch}"))
         .arg(ptx)
         .output()
@@ -142,7 +131,7 @@ fn assemble(job: &Job) -> Outcome {
         let said = if complaints.is_empty() { log.clone() } else { complaints.join("\n") };
         return Err(format!("{said}\n(the text is {})", ptx.display()));
     }
-    if let Some(usage) = usages.iter().find(|usage| usage.spills > *spills) {
+    if let Some(usage) = usages.iter().find(|usage| usage.spills > 0) {
         return Err(format!("{} spills {} bytes", usage.kernel, usage.spills));
     }
     if usages.is_empty() {

@@ -30,8 +30,6 @@ pub(super) struct Text {
     pub(super) ptx: PathBuf,
     /// The only GPU that it is for.
     pub(super) target: &'static str,
-    /// Whether the kernel has optional inputs.
-    pub(super) optional: bool,
 }
 
 /// Writes the PTX of each configuration; each different text once.
@@ -68,8 +66,7 @@ pub(super) fn texts() -> Result<Vec<Text>> {
         if seen.insert(output.stdout.clone()) {
             let ptx = scratch.join(format!("{}.ptx", request.replace([' ', '-', ','], "_")));
             fs::write(&ptx, &output.stdout)?;
-            let optional = requests[index].args.iter().any(|arg| arg == "--with");
-            texts.push(Text { name: request, ptx, target, optional });
+            texts.push(Text { name: request, ptx, target });
         }
     }
     Ok(texts)
