@@ -67,7 +67,7 @@ struct File {
     spread_us: f64,
 }
 
-/// The hash of kernels' tile IR as text, [`codegen::ir::print`](tile_codegen::ir::print) of each.
+/// The hash of kernels' tile IR as text, [`codegen::ir::print`](tile_codegen::ir::print()) of each.
 pub fn kernels<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Key {
     let texts: Vec<T> = texts.into_iter().collect();
     Key::of(&texts.iter().map(|text| text.as_ref().as_bytes()).collect::<Vec<_>>())

@@ -52,16 +52,13 @@ one() {
   fi
 }
 
-# Golden files whose options exist.
-golden=(basic-bf16 basic-f16 basic-f32 tail short groups no-skip initial-state state-256)
-
 for part in "${parts[@]}"; do
   case $part in
     tests) for program in "$here"/tests/*; do one "test $(basename "$program")" "$program" --show-output; done ;;
     check)
-      files=()
-      for name in "${golden[@]}"; do files+=("$here/golden/$name.safetensors"); done
+      files=("$here"/golden/*.safetensors)
       one "mamba2 check" "$here/bin/mamba2" check --device "$device" "${files[@]}"
+      one "mamba2 check, sm_80" "$here/bin/mamba2" check --device "$device" --target sm_80 "${files[@]}"
       ;;
     examples)
       for program in "$here"/examples/*; do
@@ -72,6 +69,8 @@ for part in "${parts[@]}"; do
       # shellcheck disable=SC2086 # several arguments in one variable
       one "mamba2 bench" "$here/bin/mamba2" bench --device "$device" --json "$out/bench.jsonl" ${BENCH_ARGS:-}
       [ ! -s "$out/bench.jsonl" ] || cat "$out/bench.jsonl"
+      one "mamba2 bench-step" "$here/bin/mamba2" bench-step --device "$device" --batch 1,16,256
+      one "mamba2 bench-calls" "$here/bin/mamba2" bench-calls --device "$device"
       one "first_launch" "$here/bin/first_launch" --device "$device"
       for program in "$here"/examples/*; do
         one "bench $(basename "$program")" "$program" --device "$device" --bench
