@@ -212,7 +212,7 @@ impl Launch<'_> {
         specialisations::get(&self.args.words, make)
     }
 
-    fn uses(&self) -> SmallVec<[Use<'_>; 8]> {
+    fn uses(&self) -> SmallVec<[Use<'_>; 16]> {
         let access = |mutable| if mutable { Access::Write } else { Access::Read };
         self.args
             .tensors()

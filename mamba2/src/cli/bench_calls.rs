@@ -13,9 +13,9 @@ use tile_runtime::{Device, Graph};
 use super::{Result, shape_args::ShapeArgs, text};
 
 /// Calls in a burst: few enough not to fill the launch queue of a GPU.
-const BURST: u32 = 100;
+const BURST: u32 = 32;
 /// Bursts of which the time is the median.
-const BURSTS: usize = 21;
+const BURSTS: usize = 41;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
