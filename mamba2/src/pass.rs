@@ -36,8 +36,13 @@ pub(crate) fn d_matrix<D: FloatElement>(d: Option<&DeviceTensor<D>>) -> Result<O
 }
 
 /// The products keep their accumulators in registers, as many as so many blocks leave; none may spill.
-fn config(blocks: usize, warps: usize) -> Config {
-    Config { occupancy: Some(blocks as u32), num_warps: (warps > 0).then_some(warps), ..Config::default() }
+fn config(blocks: usize, warps: usize, stages: usize, plain: usize) -> Config {
+    Config {
+        occupancy: Some(blocks as u32),
+        num_warps: (warps > 0).then_some(warps),
+        stages: (stages > 0).then_some(stages),
+        allow_tma: (plain > 0).then_some(false),
+    }
 }
 
 impl<'a, T: Value, Dt: FloatElement, D: FloatElement, Z: FloatElement, S: FloatElement>
@@ -160,7 +165,8 @@ fn fwd_pass_state<'l, T: Value, Dt, D, Z, S: FloatElement, C: FloatElement>(
         state_head_dim,
         state_state,
     );
-    (launch.config(config(plan.state_occupancy, plan.state_warps)), grid)
+    let Plan { state_occupancy, state_warps, state_stages, state_plain, .. } = *plan;
+    (launch.config(config(state_occupancy, state_warps, state_stages, state_plain)), grid)
 }
 
 fn compute_out<'l, T: Value, Dt, D: FloatElement, Z: FloatElement, S: FloatElement, C: FloatElement>(
@@ -202,8 +208,8 @@ fn compute_out<'l, T: Value, Dt, D: FloatElement, Z: FloatElement, S: FloatEleme
         state.div_ceil(out_state),
     );
     let config = match crowded {
-        true => Config { allow_tma: Some(false), ..config(1, plan.out_warps) },
-        false => config(plan.out_occupancy, plan.out_warps),
+        true => config(1, plan.out_warps, plan.out_stages, 1),
+        false => config(plan.out_occupancy, plan.out_warps, plan.out_stages, plan.out_plain),
     };
     (launch.config(config), grid)
 }

@@ -30,10 +30,18 @@ pub(crate) struct Plan {
     pub(crate) state_occupancy: usize,
     /// Warps that compute in a block of `fwd_pass_state`; 0 leaves it to the compiler.
     pub(crate) state_warps: usize,
+    /// Stages of the loads in the loop of `fwd_pass_state`; 0 leaves them to the compiler.
+    pub(crate) state_stages: usize,
+    /// 1 keeps `fwd_pass_state` from bulk copies into shared memory, 0 does not.
+    pub(crate) state_plain: usize,
     /// Blocks of `compute_out` that share a multiprocessor.
     pub(crate) out_occupancy: usize,
     /// Warps that compute in a block of `compute_out`; 0 leaves it to the compiler.
     pub(crate) out_warps: usize,
+    /// As `state_stages`.
+    pub(crate) out_stages: usize,
+    /// As `state_plain`.
+    pub(crate) out_plain: usize,
 }
 
 /// The chunk length when none is asked for.
@@ -86,8 +94,12 @@ impl Plan {
             out_state: tile(shape.state, if wide { 32 } else { 128 }),
             state_occupancy: 1,
             state_warps: 0,
+            state_stages: 0,
+            state_plain: 0,
             out_occupancy: 1,
             out_warps: 0,
+            out_stages: 0,
+            out_plain: 0,
         };
         Ok(if warpgroups { plan.for_warpgroups(shape) } else { plan })
     }

@@ -7,9 +7,12 @@ use super::Plan;
 /// Warps that a block may have, and 0 for the compiler's choice.
 const WARPS: [usize; 6] = [0, 1, 2, 4, 8, 16];
 
+/// The most stages that a plan may ask for.
+const STAGES: usize = 8;
+
 impl Plan {
     /// What tuning varies, by name.
-    fn tuned(&mut self) -> [(&'static str, &mut usize); 11] {
+    fn tuned(&mut self) -> [(&'static str, &mut usize); 15] {
         [
             ("chunk", &mut self.chunk),
             ("state_tokens", &mut self.state_tokens),
@@ -17,11 +20,15 @@ impl Plan {
             ("state_state", &mut self.state_state),
             ("state_occupancy", &mut self.state_occupancy),
             ("state_warps", &mut self.state_warps),
+            ("state_stages", &mut self.state_stages),
+            ("state_plain", &mut self.state_plain),
             ("out_tokens", &mut self.out_tokens),
             ("out_head_dim", &mut self.out_head_dim),
             ("out_state", &mut self.out_state),
             ("out_occupancy", &mut self.out_occupancy),
             ("out_warps", &mut self.out_warps),
+            ("out_stages", &mut self.out_stages),
+            ("out_plain", &mut self.out_plain),
         ]
     }
 
@@ -91,6 +98,16 @@ impl Plan {
                 return Err(format!("{name} is {value}, not one of {WARPS:?}"));
             }
         }
+        for (name, value, most) in [
+            ("state_stages", self.state_stages, STAGES),
+            ("state_plain", self.state_plain, 1),
+            ("out_stages", self.out_stages, STAGES),
+            ("out_plain", self.out_plain, 1),
+        ] {
+            if value > most {
+                return Err(format!("{name} is {value}, not 0 to {most}"));
+            }
+        }
         Ok(())
     }
 }
@@ -133,6 +150,8 @@ mod tests {
             ("out_occupancy", 1 << 33),
             ("state_warps", 3),
             ("out_warps", 32),
+            ("state_stages", 9),
+            ("out_plain", 2),
             ("block_heads", 3),
             ("anything", 1),
         ] {

@@ -32,6 +32,10 @@ pub(super) fn kernel_space(
     let gpu = target.is_some();
     let blocks = |most: u64| if gpu { (1..=most).collect() } else { vec![1] };
     let warps = if gpu { vec![0, 4, 8] } else { vec![0] };
+    // Stages where there is a loop whose loads can be staged, and the way without bulk copies where there is one with them.
+    let looped = gpu && (kernel == "fwd_pass_state" || plan.chunk / plan.out_tokens.max(1) > 2);
+    let stages = if looped { vec![0, 2, 3] } else { vec![0] };
+    let plain = if target.is_some_and(|target| target.warpgroups) { vec![0, 1] } else { vec![0] };
     let sizes = |least: usize, most: usize| powers(least.min(most), most).collect::<Vec<u64>>();
     let (head_dim, state) = (tile(shape.head_dim, 128), tile(shape.state, 256));
     let least_tokens = if gpu { 64 } else { 32 };
@@ -42,6 +46,8 @@ pub(super) fn kernel_space(
             ("state_state", sizes(32, state.min(128))),
             ("state_occupancy", blocks(2)),
             ("state_warps", warps),
+            ("state_stages", stages),
+            ("state_plain", plain),
         ],
         _ => [
             ("out_tokens", sizes(32, plan.chunk.min(128))),
@@ -49,11 +55,24 @@ pub(super) fn kernel_space(
             ("out_state", sizes(least_tokens, state)),
             ("out_occupancy", blocks(3)),
             ("out_warps", warps),
+            ("out_stages", stages),
+            ("out_plain", plain),
         ],
     };
     let default = axes.iter().fold(Point::new(), |point, (name, _)| point.with(name, plan.value(name)));
     let all = axes.into_iter().fold(Space::new(), |space, (name, values)| space.axis(name, values));
-    all.first(default)
+    // Blocks without bulk copies are tried with the compiler's stages and warps alone, which keeps the space small.
+    let [warps, stages, plain] = match kernel {
+        "fwd_pass_state" => ["state_warps", "state_stages", "state_plain"],
+        _ => ["out_warps", "out_stages", "out_plain"],
+    };
+    let chosen = |point: &Point, name: &str| point.get(name) == Some(0);
+    all.first(default).rule(move |point| match chosen(point, plain) {
+        false if !chosen(point, warps) || !chosen(point, stages) => {
+            Err("blocks without bulk copies take the compiler's warps and stages".to_owned())
+        }
+        _ => Ok(()),
+    })
 }
 
 #[cfg(test)]
