@@ -6,6 +6,7 @@ use mamba2::inputs::generate;
 use mamba2::problem::Shape;
 use mamba2::resident::run;
 use mamba2::{Options, StateType};
+use tile_runtime::codegen::simt::Class;
 use tile_runtime::{Device, ExecutorOptions, Target};
 use tile_tests::ssd::bench::full;
 use tile_tests::ssd::bound;
@@ -68,4 +69,23 @@ fn decode_steps() {
     for dtype in [Dtype::BF16, Dtype::F32] {
         check(&Case { step: true, ..full(size, dtype, 85) }, 64, StateType::AsX);
     }
+}
+
+/// Devices of two kinds in one process: each launch gets code for its own, whichever came first.
+#[test]
+fn each_device_runs_code_of_its_own() {
+    let case = full(Shape { heads: 1, ..SIZE }, Dtype::BF16, 86);
+    let devices = [Target::SM_90A, Target::SM_80].map(|target| Device::ptx_executor(&target));
+    for device in [&devices[1], &devices[0], &devices[1]] {
+        let found =
+            run(device, &case, &Options { chunk: Some(64), ..Options::default() }).expect("no reports");
+        assert_eq!(bound::fault(&case, 64, &found), None, "{device}");
+    }
+    // An instruction of a warpgroup does the work of many: 64 x 64 x 16 a warpgroup, and 16 x 8 x 16 a warp.
+    let work = |device: &Device| {
+        let counts = device.executor_counts().expect("an executor");
+        counts.matrix_flops / counts.of(Class::Matrix)
+    };
+    assert_eq!(work(&devices[1]), 2 * 16 * 8 * 16);
+    assert!(work(&devices[0]) >= 2 * work(&devices[1]), "{}", work(&devices[0]));
 }

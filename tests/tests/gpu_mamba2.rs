@@ -34,3 +34,15 @@ macro_rules! tests {
     )+};
 }
 for_each_ssd_case!(tests);
+
+/// The first launch of all on the second GPU, and then one on the first: each has code for its own.
+#[test]
+fn the_second_gpu_may_come_first() {
+    let Ok(second) = Device::cuda(1) else {
+        println!("skipped: one GPU");
+        return;
+    };
+    for device in [second, Device::cuda(0).expect("there are two")] {
+        ssd::numerics::dead_rows_of_the_last_chunk_are_never_read(&Bench { device, target: None });
+    }
+}
