@@ -62,8 +62,8 @@ impl<'a, T, Dt> Inputs<'a, T, Dt> {
     /// | argument | shape | meaning |
     /// |---|---|---|
     /// | `x` | `[batch, tokens, heads, head_dim]` | the input |
-    /// | `dt` | `[batch, tokens, heads]` | step sizes; negative ones count as 0 unless [`dt_limit`](Self::dt_limit) says otherwise |
-    /// | `a` | `[heads]`, negative | the decay of each head; where `a dt` is positive it counts as 0 |
+    /// | `dt` | `[batch, tokens, heads]` | step sizes; negative ones count as 0 unless [`dt_limit`](Self::dt_limit) says otherwise. Products take `dt B` and `dt C B` in x's type: in f16 these should lie between 6e-5 and 65504 |
+    /// | `a` | `[heads]`, negative | the decay of each head; where `a dt` is positive it counts as 0. Weights of tokens after decays that sum up to s in their chunk are off by up to s 2^-23, which f32 shows where s reaches hundreds: shorter chunks help |
     /// | `b`, `c` | `[batch, tokens, groups, state]` | heads must be a multiple of groups; head h reads group h / (heads / groups) |
     pub fn new(
         x: &'a DeviceTensor<T>,

@@ -132,7 +132,11 @@ impl Tensors<'_> {
         if let Some((found, _)) = seq_idx.as_ref().filter(|(found, _)| *found != [batch, tokens]) {
             return Err(format!("seq_idx has shape {found:?}, expected {:?}", [batch, tokens]));
         }
-        let cu_seqlens = self.integers("cu_seqlens")?.map(|(_, offsets)| offsets);
+        let cu_seqlens = self.integers("cu_seqlens")?;
+        if let Some((found, _)) = cu_seqlens.as_ref().filter(|(found, _)| found.len() != 1) {
+            return Err(format!("cu_seqlens has shape {found:?}, expected [sequences + 1]"));
+        }
+        let cu_seqlens = cu_seqlens.map(|(_, offsets)| offsets);
         let states = cu_seqlens.as_ref().map_or(batch, |offsets| offsets.len().saturating_sub(1));
         let initial = if step { "state_in" } else { "initial_states" };
         let low_high = options.dt_limit.unwrap_or((0.0, NO_LIMIT));

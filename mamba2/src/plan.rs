@@ -72,13 +72,7 @@ impl Plan {
         target: Option<Target>,
     ) -> Result<Plan> {
         let chunk = chunk.unwrap_or_else(|| default_chunk(shape));
-        if !chunk.is_power_of_two() || !(16..=256).contains(&chunk) {
-            return Err(Error::Argument {
-                argument: "chunk",
-                found: format!("is {chunk}"),
-                expected: "a power of two from 16 to 256".into(),
-            });
-        }
+        Self::check_chunk(chunk)?;
         // f32 operands take twice the shared memory. The sizes were the fastest of those tried on an H200 for the
         // published layer sizes.
         let wide = T::TYPE.bytes() == 4;
@@ -102,6 +96,18 @@ impl Plan {
             out_plain: 0,
         };
         Ok(if warpgroups { plan.for_warpgroups(shape) } else { plan })
+    }
+
+    /// Whether a chunk may have so many tokens.
+    pub(crate) fn check_chunk(chunk: usize) -> Result<()> {
+        if chunk.is_power_of_two() && (16..=256).contains(&chunk) {
+            return Ok(());
+        }
+        Err(Error::Argument {
+            argument: "chunk",
+            found: format!("is {chunk}"),
+            expected: "a power of two from 16 to 256".into(),
+        })
     }
 
     /// For packed sequences, whose sums of decays are taken one head at a time, and whose masks take registers: smaller tiles, or more

@@ -119,6 +119,11 @@ impl Sequences {
             });
         }
         let mut sequences = Vec::new();
+        if tokens == 0 {
+            // Nobody else would write the states of these batch elements.
+            let empty = |batch| Sequence { batch, start: 0, end: 0, initial: Some(batch), last: true };
+            sequences.extend((0..batch).map(empty));
+        }
         for (batch, row) in index.chunks(tokens.max(1)).enumerate() {
             let mut start = 0;
             for end in 1..=row.len() {

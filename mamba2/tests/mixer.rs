@@ -39,6 +39,32 @@ fn arguments_that_do_not_fit_are_errors() {
     assert!(text.contains("`state.conv` has shape [2, 176, 4]; expected [1, 176, 4]"), "{text}");
     let text = error(mixer.step(&u, &mut two, None, None).map(drop));
     assert!(text.contains("state.conv"), "{text}");
+    // Before anything runs, so that no state is left half updated.
+    let refused = |weights: &MixerWeights, options: MixerOptions| {
+        error(Mixer::<f32>::new(&Device::cpu(), weights, options).map(drop))
+    };
+    let text = refused(&weights, MixerOptions { dt_limit: (1.0, 0.5), ..options() });
+    assert!(text.contains("`dt_limit` is (1, 0.5)"), "{text}");
+    for epsilon in [f32::NAN, -1.0] {
+        let text = refused(&weights, MixerOptions { epsilon, ..options() });
+        assert!(text.contains("`epsilon` is"), "{text}");
+    }
+    let text = refused(&weights, MixerOptions { chunk: Some(48), ..options() });
+    assert!(text.contains("`chunk` is 48"), "{text}");
+    for (sizes, part) in [
+        (Sizes { groups: 0, ..SIZES }, "0 groups"),
+        (Sizes { groups: 3, ..SIZES }, "3 groups"),
+        (Sizes { head_dim: 257, ..SIZES }, "head_dim is 257, expected 1 to 256"),
+        (Sizes { state: 0, ..SIZES }, "state is 0"),
+        (Sizes { width: 17, ..SIZES }, "width is 17, expected 1 to 16"),
+        (Sizes { model: 0, ..SIZES }, "model is 0, expected at least 1"),
+    ] {
+        let text = refused(
+            &MixerWeights { sizes, ..weights.clone() },
+            MixerOptions { groups: sizes.groups, ..options() },
+        );
+        assert!(text.contains(part), "{text}");
+    }
     let text = error(Mixer::<f32>::new(&Device::cpu(), &weights, MixerOptions::default()).map(drop));
     assert!(text.contains("`groups` is 1; expected 2"), "{text}");
 }

@@ -35,6 +35,8 @@ fn mistakes_end_in_an_error_that_helps() {
         (&["show", "step", "--with", "initial"], "the states of a step are its argument"),
         (&["show", "compute_out", "--tokens", "18446744073709551615"], "does not fit"),
         (&["forward", "--tokens", "99999999999999"], "more than this machine gives"),
+        (&["bench", "--device", "ptx:sm_80"], "times of a PTX executor mean nothing"),
+        (&["bench-calls", "--device", "ptx:sm_80"], "times of a PTX executor mean nothing"),
     ] {
         let out = run(args);
         let text = String::from_utf8_lossy(&out.stderr);
@@ -141,6 +143,19 @@ fn a_layer_runs_from_a_file_of_weights() {
                 assert!(text.contains(part), "{part}: {text}");
             }
         }
+    }
+    for (flag, value, part) in [
+        ("--groups", "9223372036854775808", "is the number of groups"),
+        ("--steps", "18446744073709551615", "cannot be counted"),
+        ("--tokens", "99999999999999", "more than this machine gives"),
+    ] {
+        let mut args = vec!["layer", "--weights", file, "--prefix", "mixer.", flag, value];
+        if flag != "--groups" {
+            args.extend(["--groups", "2"]);
+        }
+        let out = run(&args);
+        let text = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && text.contains(part) && !text.contains("panicked"), "{flag}: {text}");
     }
     let out = run(&["layer", "--weights", file, "--groups", "2"]);
     let text = String::from_utf8_lossy(&out.stderr);

@@ -99,6 +99,9 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         return Ok(true);
     }
     let engine = Engine::open(&args.device)?.with_target(args.target.as_deref())?;
+    if engine.counts().is_some() {
+        return Err("times of a PTX executor mean nothing; write best, cpu, cuda or cuda:N".into());
+    }
     let shapes = shapes(&args.shape, engine.is_gpu(), figure.is_some())?;
     let dtype = args.dtype.unwrap_or(if engine.is_gpu() { Dtype::BF16 } else { Dtype::F32 });
     let progress = ProgressBar::new(shapes.len() as u64);

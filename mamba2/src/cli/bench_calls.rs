@@ -10,7 +10,11 @@ use mamba2::{
 use tile_runtime::timing::median;
 use tile_runtime::{Device, Graph};
 
-use super::{Result, shape_args::ShapeArgs, text};
+use super::{
+    Result,
+    shape_args::{ShapeArgs, fits_memory},
+    text,
+};
 
 /// Calls in a burst: few enough not to fill the launch queue of a GPU.
 const BURST: u32 = 32;
@@ -29,7 +33,11 @@ pub(crate) struct Args {
 /// Times calls, and compares a captured call with one that was not. False if they differ.
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let (name, shape) = args.shape.resolve("m130m")?;
+    fits_memory(&shape)?;
     let device = if args.device == "best" { Device::best() } else { Device::parse(&args.device)? };
+    if device.is_ptx_executor() {
+        return Err("times of a PTX executor mean nothing; write best, cpu, cuda or cuda:N".into());
+    }
     let case = inputs::generate(shape, Dtype::BF16, 0);
     let resident = Resident::<bf16, f32>::new(&device, &case)?;
     let inputs = resident.inputs();

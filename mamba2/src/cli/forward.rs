@@ -7,7 +7,11 @@ use mamba2::{
     file, inputs, tolerance,
 };
 
-use super::{Result, accuracy, shape_args::ShapeArgs, text};
+use super::{
+    Result, accuracy,
+    shape_args::{ShapeArgs, fits_memory},
+    text,
+};
 use crate::engine::Engine;
 
 /// The shape of a layer of a published model that a CPU finishes in a moment.
@@ -84,12 +88,7 @@ fn problem(args: &Args) -> Result<(String, Case)> {
         return Ok((path.display().to_string(), file::read_case(path)?));
     }
     let (name, shape) = args.shape.resolve(DEFAULT_SHAPE)?;
-    // The largest tensor alone, so that sizes far beyond the machine are an error and not an abort.
-    let largest = shape.x_len().max(shape.b_len()).max(shape.state_len());
-    if Vec::<f32>::new().try_reserve_exact(largest).is_err() {
-        let bytes = largest.saturating_mul(size_of::<f32>());
-        return Err(format!("{shape}: one tensor takes {bytes} bytes, more than this machine gives").into());
-    }
+    fits_memory(&shape)?;
     Ok((name, inputs::generate(shape, args.dtype.unwrap_or(Dtype::BF16), args.seed)))
 }
 

@@ -83,9 +83,11 @@ fn layer<T: HostFloat>(
     options: MixerOptions,
 ) -> Result<bool> {
     let sizes = weights.sizes;
-    let (batch, tokens, all) = (args.batch, args.tokens, args.tokens + args.steps);
+    let (batch, tokens) = (args.batch, args.tokens);
+    let all = tokens.checked_add(args.steps).ok_or("so many tokens and steps cannot be counted")?;
     let shape = Shape { batch, tokens: all, groups: 1, heads: 1, head_dim: sizes.model, state: 1 };
     shape.check()?;
+    super::shape_args::fits_memory(&shape)?;
     let host = inputs::generate(shape, args.dtype, args.seed).x;
     let values: Vec<T> = host.iter().map(|&v| T::from_f32(v)).collect();
     let u = DeviceTensor::from_slice(device, &[batch, all, sizes.model], &values)?;

@@ -52,6 +52,16 @@ impl ShapeArgs {
     }
 }
 
+/// Refuses sizes far beyond the machine, which would abort the program, by the largest tensor alone.
+pub(crate) fn fits_memory(shape: &Shape) -> Result<()> {
+    let largest = shape.x_len().max(shape.b_len()).max(shape.state_len());
+    if Vec::<f32>::new().try_reserve_exact(largest).is_err() {
+        let bytes = largest.saturating_mul(size_of::<f32>());
+        return Err(format!("{shape}: one tensor takes {bytes} bytes, more than this machine gives").into());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

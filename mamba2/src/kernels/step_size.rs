@@ -23,8 +23,8 @@ pub(crate) fn step_size(
 
 /// `A dt` as an exponent of the decay: -200 .. 0.
 ///
-/// exp(-200) is 0 in f32, and a bounded sum keeps its precision for the tokens after one with a strong decay. Steps of 0, as
-/// those beyond the sequence, do not decay, whatever A is.
+/// exp(-200) is 0 in f32, and a bounded sum keeps more of its precision for the tokens after a strong decay: running sums of up to s
+/// have steps of s 2^-23, and later weights are that much off. Steps of 0, as those beyond the sequence, do not decay, whatever A is.
 #[tile_fn]
 pub(crate) fn exponent(a: Tile<f32>, step: Tile<f32>) -> Tile<f32> {
     minimum_nan(maximum_nan(where_(step == 0.0, 0.0, a * step), -200.0), 0.0)

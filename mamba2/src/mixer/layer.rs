@@ -7,6 +7,7 @@ use super::{MixerOptions, MixerWeights, Sizes};
 use crate::arguments::{Inputs, Options};
 use crate::check::fault;
 use crate::error::Result;
+use crate::plan::Plan;
 use crate::resident::HostFloat;
 use crate::sequences::Sequences;
 use crate::step::{Slots, StepOptions, step_into};
@@ -51,6 +52,23 @@ impl<T: HostFloat> Mixer<T> {
     /// # Errors
     /// If a tensor does not have as many values as the sizes say, or the device fails.
     pub fn new(device: &Device, weights: &MixerWeights, options: MixerOptions) -> Result<Self> {
+        if let Err(found) = weights.sizes.check() {
+            return fault("weights", format!("do not fit the kernels: {found}"), "sizes in these ranges");
+        }
+        let (low, high) = options.dt_limit;
+        if low.is_nan() || high.is_nan() || low > high {
+            return fault(
+                "dt_limit",
+                format!("is ({low}, {high})"),
+                "a lower limit that is at most the upper one",
+            );
+        }
+        if options.epsilon.is_nan() || options.epsilon < 0.0 {
+            return fault("epsilon", format!("is {}", options.epsilon), "0 or more");
+        }
+        if let Some(chunk) = options.chunk {
+            Plan::check_chunk(chunk)?;
+        }
         let Sizes { model, heads, head_dim, groups, width, .. } = weights.sizes;
         let (inner, rows, channels) =
             (weights.sizes.inner(), weights.sizes.in_rows(), weights.sizes.channels());

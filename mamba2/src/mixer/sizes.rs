@@ -33,6 +33,29 @@ impl Sizes {
         self.inner() + self.channels() + self.heads
     }
 
+    /// Whether the kernels take these sizes.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let Sizes { model, heads, head_dim, groups, state, width } = *self;
+        if groups == 0 || !heads.is_multiple_of(groups) {
+            return Err(format!(
+                "there are {groups} groups, expected a number that divides the {heads} heads"
+            ));
+        }
+        for (name, size, most) in [
+            ("model", model, usize::MAX),
+            ("heads", heads, usize::MAX),
+            ("head_dim", head_dim, 256),
+            ("state", state, 256),
+            ("width", width, 16),
+        ] {
+            if !(1..=most).contains(&size) {
+                let range = if most == usize::MAX { "at least 1".into() } else { format!("1 to {most}") };
+                return Err(format!("{name} is {size}, expected {range}"));
+            }
+        }
+        Ok(())
+    }
+
     /// From the shapes of `in_proj.weight`, `conv1d.weight`, `A_log` and `out_proj.weight`.
     pub(super) fn of(
         in_proj: &[usize],
@@ -54,16 +77,16 @@ impl Sizes {
                 "A_log has {heads} heads, which do not divide the {inner} columns of out_proj.weight"
             ));
         }
+        let shared = groups.checked_mul(2).unwrap_or(0);
         let rest =
-            channels.checked_sub(inner).filter(|&rest| divides(2 * groups, rest) && divides(groups, heads));
+            channels.checked_sub(inner).filter(|&rest| divides(shared, rest) && divides(groups, heads));
         let Some(rest) = rest else {
             return Err(format!(
                 "conv1d.weight has {channels} channels, expected {inner} of x and 2 * {groups} * state of B and C, and groups \
                  that divide the {heads} heads; is the number of groups {groups}?"
             ));
         };
-        let sizes =
-            Sizes { model, heads, head_dim: inner / heads, groups, state: rest / (2 * groups), width };
+        let sizes = Sizes { model, heads, head_dim: inner / heads, groups, state: rest / shared, width };
         if rows != sizes.in_rows() {
             return Err(format!(
                 "in_proj.weight has {rows} rows, expected {} for z, x, B, C and dt; layers with a part beside the state \
@@ -71,9 +94,7 @@ impl Sizes {
                 sizes.in_rows()
             ));
         }
-        if width == 0 || width > 16 {
-            return Err(format!("conv1d.weight is {width} tokens wide, expected 1 to 16"));
-        }
+        sizes.check()?;
         Ok(sizes)
     }
 }

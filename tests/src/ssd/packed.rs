@@ -3,7 +3,7 @@
 use mamba2::case::{Case, Dtype};
 use mamba2::inputs::generate;
 use mamba2::tolerance::{F32_EXACT, relative_l2};
-use mamba2::{Inputs, Sequences};
+use mamba2::{Inputs, Sequences, Workspace, forward, forward_into};
 
 use super::bench::{Bench, full, near, plain, shape};
 
@@ -65,6 +65,17 @@ pub fn empty_sequences_keep_their_initial_state(bench: &Bench) {
     for (initial_states, right) in [(Some(vec![3.0; 256]), 3.0), (None, 0.0)] {
         let single = Case { initial_states, cu_seqlens: Some(vec![0, 0]), ..none.clone() };
         assert_eq!(bench.run(&single, 64).sequence_states, Some(vec![right; 256]));
+    }
+    // By index too: memory is dirty before, so that nobody may leave the states unwritten.
+    let none = plain(shape(2, 0, 1, 16, 16, 1), -0.1, 1.0, 0.0);
+    for (initial_states, right) in [(Some(vec![3.0; 512]), 3.0), (None, 0.0)] {
+        let case = Case { initial_states, seq_idx: Some(Vec::new()), ..none.clone() };
+        let problem = bench.load(&case);
+        let mut outputs = forward(&problem.inputs(), &bench.options(64)).expect("a pass");
+        outputs.final_states.fill(7.0).expect("its own");
+        let mut workspace = Workspace::new(&bench.device);
+        forward_into(&problem.inputs(), &bench.options(64), &mut outputs, &mut workspace).expect("a pass");
+        assert_eq!(outputs.final_states.to_vec().expect("on the host"), vec![right; 512]);
     }
 }
 
