@@ -30,6 +30,14 @@ fn on(argument: &'static str, found: &Device, device: &Device) -> Result<()> {
     fault(argument, format!("is on {found}"), format!("{device}, where x is; copy it with `to_device`"))
 }
 
+/// Checks a range of dt.
+pub(crate) fn dt_limit((low, high): (f32, f32)) -> Result<()> {
+    if low <= high {
+        return Ok(());
+    }
+    fault("dt_limit", format!("is ({low}, {high})"), "a lower limit that is at most the upper one")
+}
+
 /// The problem's sizes, if all inputs agree on them.
 pub(crate) fn check<T: Element, Dt: Element, D: Element, Z: Element, S: Element>(
     inputs: &Inputs<'_, T, Dt, D, Z, S>,
@@ -44,14 +52,7 @@ pub(crate) fn check<T: Element, Dt: Element, D: Element, Z: Element, S: Element>
     if let Some(bias) = inputs.dt_bias {
         fits("dt_bias", bias, &[heads], device)?;
     }
-    let (low, high) = inputs.dt_limit;
-    if low.is_nan() || high.is_nan() || low > high {
-        return fault(
-            "dt_limit",
-            format!("is ({low}, {high})"),
-            "a lower limit that is at most the upper one",
-        );
-    }
+    dt_limit(inputs.dt_limit)?;
     if let Some(d) = inputs.d {
         if d.shape() != [heads] && d.shape() != [heads, head_dim] {
             let expected = format!("[{heads}] or [{heads}, {head_dim}]");

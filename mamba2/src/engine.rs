@@ -25,13 +25,15 @@ pub(crate) struct Loaded {
     problem: Box<dyn Problem>,
 }
 
+/// The device that `best`, `cpu`, `cuda`, `cuda:N`, `ptx:sm_80` or `meta` names.
+pub(crate) fn open_device(name: &str) -> Result<Device> {
+    if name == "best" { Ok(Device::best()) } else { Ok(Device::parse(name)?) }
+}
+
 impl Engine {
     /// Opens `best`, `cpu`, `cuda`, `cuda:N` or `ptx:sm_80`.
     pub(crate) fn open(device: &str) -> Result<Engine> {
-        let device = match device {
-            "best" => Device::best(),
-            name => Device::parse(name)?,
-        };
+        let device = open_device(device)?;
         if device.is_meta() {
             return Err("the meta device runs nothing; write best, cpu, cuda, cuda:N or ptx:sm_80".into());
         }

@@ -7,14 +7,15 @@ use mamba2::{
     Options, Workspace, case::Dtype, forward, forward_into, inputs, resident::Resident,
     tolerance::relative_l2,
 };
+use tile_runtime::Graph;
 use tile_runtime::timing::median;
-use tile_runtime::{Device, Graph};
 
 use super::{
     Result,
     shape_args::{ShapeArgs, fits_memory},
     text,
 };
+use crate::engine::open_device;
 
 /// Calls in a burst: few enough not to fill the launch queue of a GPU.
 const BURST: u32 = 32;
@@ -34,7 +35,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<bool> {
     let (name, shape) = args.shape.resolve("m130m")?;
     fits_memory(&shape)?;
-    let device = if args.device == "best" { Device::best() } else { Device::parse(&args.device)? };
+    let device = open_device(&args.device)?;
     if device.is_ptx_executor() {
         return Err("times of a PTX executor mean nothing; write best, cpu, cuda or cuda:N".into());
     }

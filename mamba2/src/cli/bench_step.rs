@@ -13,6 +13,7 @@ use tile_runtime::prelude::*;
 use tile_runtime::timing::measure;
 
 use super::Result;
+use crate::engine::open_device;
 
 /// Elements that a block copies.
 const COPY_BLOCK: usize = 8192;
@@ -64,7 +65,7 @@ fn copy(x: Tensor<f32, 1>, y: TensorMut<f32, 1>, block: Const<usize>) {
 
 /// Times all batch sizes. False if a result is wrong.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    let device = if args.device == "best" { Device::best() } else { Device::parse(&args.device)? };
+    let device = open_device(&args.device)?;
     if !device.is_cuda() {
         return Err("bench-step takes a GPU: a step is measured against the GPU's copies".into());
     }
@@ -77,8 +78,8 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let shape = Shape { batch, tokens, groups, heads, head_dim, state };
         shape.check()?;
         let time = time_step(&device, shape)?;
-        // The state is read and written; x and y, B, C, z-less, and dt once.
-        let bytes = 8 * shape.state_len() + 4 * shape.x_len() + 4 * shape.b_len() + 4 * shape.dt_len();
+        // The f32 state is read and written; x and y, B and C, and dt are bf16.
+        let bytes = 8 * shape.state_len() + 4 * shape.x_len() + 4 * shape.b_len() + 2 * shape.dt_len();
         let rate = 1e-9 * bytes as f64 / time.as_secs_f64();
         let us = 1e6 * time.as_secs_f64();
         println!(

@@ -15,6 +15,7 @@ use mamba2::{
 use tile_runtime::{Device, DeviceTensor};
 
 use super::{Result, text};
+use crate::engine::open_device;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     };
     let weights = MixerWeights::read(&args.weights, &args.prefix, &options)?;
     let rounded = weights.rounded(args.dtype);
-    let device = if args.device == "best" { Device::best() } else { Device::parse(&args.device)? };
+    let device = open_device(&args.device)?;
     match args.dtype {
         Dtype::F32 => layer::<f32>(args, &device, &rounded, options),
         Dtype::F16 => layer::<f16>(args, &device, &rounded, options),

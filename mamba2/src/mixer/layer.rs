@@ -5,7 +5,7 @@ use tile_runtime::{Device, DeviceTensor, Stream};
 use super::ops::{self, Filters, Queue, part};
 use super::{MixerOptions, MixerWeights, Sizes};
 use crate::arguments::{Inputs, Options};
-use crate::check::fault;
+use crate::check::{dt_limit, fault};
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::resident::HostFloat;
@@ -55,14 +55,7 @@ impl<T: HostFloat> Mixer<T> {
         if let Err(found) = weights.sizes.check() {
             return fault("weights", format!("do not fit the kernels: {found}"), "sizes in these ranges");
         }
-        let (low, high) = options.dt_limit;
-        if low.is_nan() || high.is_nan() || low > high {
-            return fault(
-                "dt_limit",
-                format!("is ({low}, {high})"),
-                "a lower limit that is at most the upper one",
-            );
-        }
+        dt_limit(options.dt_limit)?;
         if options.epsilon.is_nan() || options.epsilon < 0.0 {
             return fault("epsilon", format!("is {}", options.epsilon), "0 or more");
         }

@@ -77,6 +77,21 @@ impl Attr {
     pub fn list(values: &[usize]) -> Attr {
         Attr::Ints(values.iter().map(|&v| v as i64).collect())
     }
+
+    /// What operations on the stages of a channel or ring have in common.
+    pub fn stage(
+        channel: usize,
+        elem: Elem,
+        layout: &SharedLayout,
+        stages: usize,
+    ) -> Vec<(&'static str, Attr)> {
+        vec![
+            ("channel", Attr::Int(channel as i64)),
+            ("elem", Attr::Elem(elem)),
+            ("layout", Attr::Shared(layout.clone())),
+            ("stages", Attr::Int(stages as i64)),
+        ]
+    }
 }
 
 /// An attribute as read from text: words are not interned yet.
@@ -174,5 +189,9 @@ impl AttrReader {
             Parsed::Shared(layout) => Ok(layout),
             _ => Self::wrong(name, "a shared-memory layout"),
         }
+    }
+    /// The attributes of [`Attr::stage`], in its order.
+    pub fn stage(&mut self) -> Result<(usize, Elem, SharedLayout, usize), OpError> {
+        Ok((self.index("channel")?, self.elem("elem")?, self.shared("layout")?, self.index("stages")?))
     }
 }

@@ -25,23 +25,14 @@ impl TileOp for Receive {
         "receive"
     }
     fn attrs(&self) -> Vec<(&'static str, Attr)> {
-        vec![
-            ("channel", Attr::Int(self.channel as i64)),
-            ("elem", Attr::Elem(self.elem)),
-            ("layout", Attr::Shared(self.layout.clone())),
-            ("stages", Attr::Int(self.stages as i64)),
-            ("placed", Attr::Bool(self.placed)),
-        ]
+        let mut attrs = Attr::stage(self.channel, self.elem, &self.layout, self.stages);
+        attrs.push(("placed", Attr::Bool(self.placed)));
+        attrs
     }
     fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
         (name == "receive").then(|| {
-            Ok(Self {
-                channel: attrs.index("channel")?,
-                elem: attrs.elem("elem")?,
-                layout: attrs.shared("layout")?,
-                stages: attrs.index("stages")?,
-                placed: attrs.flag("placed")?,
-            })
+            let (channel, elem, layout, stages) = attrs.stage()?;
+            Ok(Self { channel, elem, layout, stages, placed: attrs.flag("placed")? })
         })
     }
     fn result_count(&self) -> usize {

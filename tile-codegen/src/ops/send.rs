@@ -23,21 +23,12 @@ impl TileOp for Send {
         "send"
     }
     fn attrs(&self) -> Vec<(&'static str, Attr)> {
-        vec![
-            ("channel", Attr::Int(self.channel as i64)),
-            ("elem", Attr::Elem(self.elem)),
-            ("layout", Attr::Shared(self.layout.clone())),
-            ("stages", Attr::Int(self.stages as i64)),
-        ]
+        Attr::stage(self.channel, self.elem, &self.layout, self.stages)
     }
     fn parse(name: &str, attrs: &mut AttrReader) -> Option<Result<Self, OpError>> {
         (name == "send").then(|| {
-            Ok(Self {
-                channel: attrs.index("channel")?,
-                elem: attrs.elem("elem")?,
-                layout: attrs.shared("layout")?,
-                stages: attrs.index("stages")?,
-            })
+            let (channel, elem, layout, stages) = attrs.stage()?;
+            Ok(Self { channel, elem, layout, stages })
         })
     }
     fn result_count(&self) -> usize {
